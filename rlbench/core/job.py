@@ -108,6 +108,17 @@ class Targets(Value):
     steps: int | None = Field(default=None, gt=0)
     deadline_seconds: float | None = Field(default=None, gt=0)
 
+    def covers(self, asked: "Targets") -> bool:
+        """Whether a result reached under these targets also answers `asked`. No limit means every prompt."""
+        if self.limit is not None and (asked.limit is None or asked.limit > self.limit):
+            return False
+        pairs = (
+            (self.samples_per_prompt, asked.samples_per_prompt),
+            (self.repeats, asked.repeats),
+            (self.steps, asked.steps),
+        )
+        return all(want is None or (have is not None and have >= want) for have, want in pairs)
+
 
 class Attempt(Value):
     """One try at a job on one machine: how far to go, where things lie there, what an hour costs."""

@@ -1,0 +1,156 @@
+"""What every command shares: the common options, the session they give, and errors as one sentence.
+
+A command is a function whose first parameter is the `Session`; `command` adds the common options to the
+rest of its signature, so that they are accepted after the command as well as before it, and gives every
+option its environment variable (`--data-dir` is also `RLBENCH_DATA_DIR`).
+"""
+
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+from rich.console import Console
+
+ENV_PREFIX = "RLBENCH_"
+_PANEL = "Common options"
+
+
+@dataclass(frozen=True)
+class Session:
+    """The common options as they stand once the whole command line is read."""
+
+    store: Path = Path("results")
+    offline: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    json: bool = False
+
+    @property
+    def out(self) -> Console:
+        """For data. Nothing else is written to standard output."""
+        return Console()
+
+    @property
+    def err(self) -> Console:
+        """For progress, warnings and errors."""
+        return Console(stderr=True, quiet=self.quiet)
+
+    def emit(self, document: dict[str, Any]) -> None:
+        """Print the one JSON document of a `--json` command."""
+        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+    def warn(self, sentence: str) -> None:
+        """One sentence on standard error."""
+        warn(sentence)
+
+
+COMMON: dict[str, tuple[Any, Any]] = {
+    "store": (
+        Annotated[
+            Path | None,
+            typer.Option("--store", "--output-path", metavar="DIR", help="Results folder.", rich_help_panel=_PANEL,
+                         show_default="results"),
+        ],
+        None,
+    ),
+    "config": (
+        Annotated[
+            Path | None,
+            typer.Option("--config", metavar="FILE", help="TOML file with options; flags win.", rich_help_panel=_PANEL),
+        ],
+        None,
+    ),
+    "offline": (
+        Annotated[bool, typer.Option("--offline", help="Do not look at any hub.", rich_help_panel=_PANEL)], False,
+    ),
+    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=_PANEL)], False),
+    "verbose": (Annotated[bool, typer.Option("--verbose", "-v", help="Say more.", rich_help_panel=_PANEL)], False),
+    "json": (
+        Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_PANEL)], False,
+    ),
+}  # fmt: skip
+
+OPTIONS: dict[str, dict[str, Any]] = {}
+"""Of each command, its options by parameter name; filled as commands register."""
+
+
+def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as the command `name` and give it the common options."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        own = list(inspect.signature(function).parameters.values())[1:]
+        OPTIONS[name] = {p.name: hints[p.name] for p in own} | {n: hint for n, (hint, _) in COMMON.items()}
+        for parameter, hint in OPTIONS[name].items():
+            _give_environment_variable(parameter, hint)
+
+        @functools.wraps(function)
+        def run(context: typer.Context, **given: Any) -> None:
+            common = {option: given.pop(option) for option in COMMON}
+            function(_merge(context.obj or {}, common), **given)
+
+        context_parameter = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
+        parameters = [context_parameter, *keyword, *common_parameters()]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(name)(run)
+        return function
+
+    return register
+
+
+def common_parameters() -> list[inspect.Parameter]:
+    """The common options as parameters of a signature."""
+    return [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for option, (hint, default) in COMMON.items()
+    ]
+
+
+def warn(sentence: str) -> None:
+    """One sentence on standard error, whatever the verbosity."""
+    sys.stderr.write(f"rlbench: {sentence}\n")
+
+
+def known_environment() -> set[str]:
+    """Every RLBENCH_ variable that some option reads."""
+    return {_environment_name(option) for options in OPTIONS.values() for option in options}
+
+
+def validation_sentence(error: Any, what: str) -> str:
+    """The first complaint of a pydantic ValidationError, as a sentence about `what`."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{what}: {where + ': ' if where else ''}{first['msg'][:1].lower()}{first['msg'][1:]}."
+
+
+def comma_list(values: Iterable[str]) -> tuple[str, ...]:
+    """`["a,b", "c"]` as `("a", "b", "c")`: lists may be given either way."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _merge(before: dict[str, Any], after: dict[str, Any]) -> Session:
+    chosen = {option: after[option] or before.get(option) for option in COMMON if option != "config"}
+    store = chosen.pop("store")
+    return Session(store=store or Path("results"), **{option: bool(value) for option, value in chosen.items()})
+
+
+def _environment_name(option: str) -> str:
+    return ENV_PREFIX + option.upper()
+
+
+def _give_environment_variable(parameter: str, hint: Any) -> None:
+    if get_origin(hint) is not Annotated:
+        return
+    for extra in get_args(hint)[1:]:
+        # Arguments (the models) have no flag, so they have no variable either.
+        if type(extra) is type(typer.Option()) and extra.envvar is None:
+            extra.envvar = _environment_name(parameter)
+            extra.show_envvar = False
