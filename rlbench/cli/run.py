@@ -1,0 +1,126 @@
+"""`rlbench run PLAN`: every job of a plan, taken up where it stopped."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlbench.cli.app import app
+from rlbench.cli.common import Session, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.core.record import Record
+    from rlbench.plans.base import Planned
+
+
+@command(app, "run")
+def run(
+    session: Session,
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name (cpu-demo) or a TOML file.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the jobs, time, memory and dollars; run nothing.")] = False,
+    max_usd: Annotated[float | None, typer.Option(metavar="USD", help="Start no job that would go over this.", min=0)] = None,
+    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Data sets as JSONL, instead of the hub.")] = None,
+    price: Annotated[float | None, typer.Option(metavar="USD", help="Dollars per device-hour, instead of the catalogue's.", min=0)] = None,
+) -> None:
+    """Run every job of a plan; jobs already answered are left alone."""
+    from rlbench.plans.base import Surroundings
+    from rlbench.plans.plan import load_plan
+
+    jobs = load_plan(plan).jobs(Surroundings(offline=session.offline, data_dir=data_dir, usd_per_hour=price))
+    if dry_run:
+        _show_forecast(session, jobs)
+        return
+    from rlbench.cli.measured import answer, fail_if_any_failed
+
+    records = answer(session, jobs, max_usd)
+    if session.json:
+        session.emit({"results": [record.to_json() for record in records]})
+    else:
+        _show_results(session, records)
+    fail_if_any_failed(records)
+
+
+def _show_forecast(session: Session, jobs: "Sequence[Planned]") -> None:
+    from rlbench.runners.queue import answered
+    from rlbench.store import JobFolder, Store
+
+    runs = Store(session.store).runs
+    rows = []
+    for planned in jobs:
+        seconds, rate = planned.forecast.seconds, planned.price.usd_per_hour if planned.price else None
+        rows.append(
+            {
+                "job": planned.label,
+                "key": planned.job.key,
+                "answered": answered(JobFolder(runs / planned.job.key), planned) is not None,
+                "device": planned.job.device,
+                "seconds": seconds,
+                "peak_bytes": planned.forecast.peak_bytes,
+                "usd": seconds / 3600 * rate if seconds is not None and rate is not None else None,
+                "how": planned.forecast.how,
+            }
+        )
+    if session.json:
+        session.emit({"jobs": rows})
+        return
+    from rich.table import Table
+
+    table = Table(title=f"{len(rows)} jobs, forecast")
+    for column in ("job", "device", "minutes", "memory GiB", "USD", ""):
+        table.add_column(column, justify="left" if column in ("job", "device", "") else "right")
+    for row in rows:
+        table.add_row(
+            str(row["job"]),
+            str(row["device"]),
+            _number(row["seconds"], 60, 1),
+            _number(row["peak_bytes"], 2**30, 1),
+            _number(row["usd"], 1, 4),
+            "answered already" if row["answered"] else "",
+        )
+    session.out.print(table)
+    for sentence in sorted({str(row["how"]) for row in rows if row["how"]}):
+        session.out.print(f"Forecast: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _number(value: object, divisor: float, digits: int) -> str:
+    return f"{value / divisor:.{digits}f}" if isinstance(value, (int, float)) else "not known"
+
+
+def _show_results(session: Session, records: "Sequence[Record]") -> None:
+    from rich.table import Table
+
+    table = Table(title="measured")
+    for column in ("kind", "model", "task", "mode", "result", "status", "USD"):
+        table.add_column(column)
+    for record in records:
+        subject = record.subject
+        usd = record.cost.usd if record.cost else None
+        table.add_row(
+            record.kind, subject.name, subject.task or "", subject.mode or "", summary(record), record.status,
+            "" if usd is None else f"{usd:.4f}",
+        )  # fmt: skip
+    session.out.print(table)
+
+
+def summary(record: "Record") -> str:
+    """The record's figure in a few words."""
+    from rlbench.core.record import AccuracyValues, MemoryValues, ProbeValues, RolloutValues
+
+    match record.values:
+        case MemoryValues() as memory:
+            peak = memory.peak_bytes / 2**30
+            return f"{memory.bytes_per_parameter:.2f} B/parameter ({memory.regime}), peak {peak:.2f} GiB"
+        case RolloutValues() as rollout:
+            return f"{rollout.output_tokens_per_second:.1f} output tokens/s"
+        case AccuracyValues() as accuracy:
+            low, high = accuracy.ci_low, accuracy.ci_high
+            interval = f" [{low:.3f}, {high:.3f}]" if low is not None and high is not None else ""
+            return f"{accuracy.accuracy:.3f}{interval} of {accuracy.n_prompts} prompts"
+        case ProbeValues() as probe if probe.gain is not None:
+            return f"{probe.gain:+.1f} points [{probe.ci_low:+.1f}, {probe.ci_high:+.1f}], {probe.steps} steps"
+        case ProbeValues() as probe:
+            return f"{probe.state}: {probe.before:.3f} before"
+        case _:
+            return record.detail
