@@ -296,5 +296,6 @@ def _as_store_error(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(
-            f"cannot write to {path}: {error.strerror or error}: free some space, change its rights, or use another --store."
+            f"cannot write to {path}: {error.strerror or error}: "
+            "free some space, change its rights, or use another --store."
         ) from error

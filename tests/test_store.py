@@ -38,7 +38,11 @@ def make_sample(index: int, text: str = "four") -> Sample:
 
 def make_record(job: Job) -> Record:
     return Record(
-        subject=job.subject, job=job, provenance="measured", source="a test", values=AccuracyValues(accuracy=0.5)
+        subject=job.subject,
+        job=job,
+        provenance="measured",
+        source="a test",
+        values=AccuracyValues(accuracy=0.5),
     )
 
 
@@ -189,7 +193,11 @@ def test_attempts_are_numbered_and_kept(tmp_path: Path) -> None:
     for _ in range(11):
         folder.add_attempt(
             lambda number: Attempt(
-                number=number, targets=Targets(), model_path=tmp_path, command="test", started="2026-12-01T00:00:00"
+                number=number,
+                targets=Targets(),
+                model_path=tmp_path,
+                command="test",
+                started="2026-12-01T00:00:00",
             )
         )
     assert [attempt.number for attempt in folder.attempts()] == list(range(1, 12))

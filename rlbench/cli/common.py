@@ -18,7 +18,6 @@ import typer
 from rich.console import Console
 
 ENV_PREFIX = "RLBENCH_"
-_PANEL = "Common options"
 
 
 @dataclass(frozen=True)
@@ -54,25 +53,24 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "store": (
         Annotated[
             Path | None,
-            typer.Option("--store", "--output-path", metavar="DIR", help="Results folder.", rich_help_panel=_PANEL,
-                         show_default="results"),
+            typer.Option("--store", "--output-path", metavar="DIR", help="Results folder.", show_default="results"),
         ],
         None,
     ),
     "config": (
         Annotated[
             Path | None,
-            typer.Option("--config", metavar="FILE", help="TOML file with options; flags win.", rich_help_panel=_PANEL),
+            typer.Option("--config", metavar="FILE", help="TOML file with options; flags win."),
         ],
         None,
     ),
     "offline": (
-        Annotated[bool, typer.Option("--offline", help="Do not look at any hub.", rich_help_panel=_PANEL)], False,
+        Annotated[bool, typer.Option("--offline", help="Do not look at any hub.")], False,
     ),
-    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=_PANEL)], False),
-    "verbose": (Annotated[bool, typer.Option("--verbose", "-v", help="Say more.", rich_help_panel=_PANEL)], False),
+    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")], False),
+    "verbose": (Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")], False),
     "json": (
-        Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=_PANEL)], False,
+        Annotated[bool, typer.Option("--json", help="Print one JSON document.")], False,
     ),
 }  # fmt: skip
 

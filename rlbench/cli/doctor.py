@@ -55,7 +55,12 @@ def doctor(
         if have:
             session.out.print(f"  has {have}", markup=False, highlight=False, soft_wrap=True)
         if extra.command:
-            session.out.print(f"  lacks {', '.join(extra.missing)}: {extra.command}", markup=False, highlight=False, soft_wrap=True)
+            session.out.print(
+                f"  lacks {', '.join(extra.missing)}: {extra.command}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
 
 
 def _facts(session: Session, ask_hub: bool) -> dict[str, Any]:

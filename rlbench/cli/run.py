@@ -19,10 +19,19 @@ if TYPE_CHECKING:
 def run(
     session: Session,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name (cpu-demo) or a TOML file.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the jobs, time, memory and dollars; run nothing.")] = False,
-    max_usd: Annotated[float | None, typer.Option(metavar="USD", help="Start no job that would go over this.", min=0)] = None,
-    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Data sets as JSONL, instead of the hub.")] = None,
-    price: Annotated[float | None, typer.Option(metavar="USD", help="Dollars per device-hour, instead of the catalogue's.", min=0)] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the jobs, time, memory and dollars; run nothing.")
+    ] = False,
+    max_usd: Annotated[
+        float | None, typer.Option(metavar="USD", help="Start no job that would go over this.", min=0)
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Data sets as JSONL, instead of the hub.")
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="Dollars per device-hour, instead of the catalogue's.", min=0),
+    ] = None,
 ) -> None:
     """Run every job of a plan; jobs already answered are left alone."""
     from rlbench.plans.base import Surroundings

@@ -14,15 +14,13 @@ from rlbench.core.subject import Subject
 from rlbench.core.value import Value
 from rlbench.core.workload import Workload
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 
 Provenance = Literal["measured", "traced", "estimated", "published"]
 """measured: it ran on the device named; traced: the real program ran without the device (fake tensors);
 estimated: a formula or a simulation; published: somebody else's figure."""
 
-Status = Literal[
-    "ok", "partial", "out_of_memory", "timeout", "failed", "wrong_device", "interrupted", "cap_reached"
-]
+Status = Literal["ok", "partial", "out_of_memory", "timeout", "failed", "wrong_device", "interrupted", "cap_reached"]
 
 
 class MemoryValues(Value):
@@ -183,9 +181,7 @@ class ProbeValues(Value):
     peak_memory_bytes: int | None = None
 
 
-Values = Annotated[
-    MemoryValues | RolloutValues | AccuracyValues | ProbeValues, Field(discriminator="kind")
-]
+Values = Annotated[MemoryValues | RolloutValues | AccuracyValues | ProbeValues, Field(discriminator="kind")]
 
 
 class Host(Value):
@@ -205,7 +201,7 @@ class Host(Value):
 class Record(Value):
     """One answer. A failed measurement is a record too: `status` says how it ended, `detail` why."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     subject: Subject
     job: Job | None = None
     targets: Targets | None = None

@@ -1,6 +1,7 @@
 """One completion: what was generated, how it ended, how it was graded."""
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import Field
 
@@ -10,7 +11,10 @@ FinishReason = Literal["stop", "length", "stopped_in_thinking", "aborted"]
 Verdict = Literal["right", "wrong", "timeout", "unparsable"]
 
 
-class SampleKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SampleKey:
+    """What names one completion within its job."""
+
     phase: str
     prompt_id: str
     index: int

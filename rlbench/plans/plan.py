@@ -15,9 +15,7 @@ from rlbench.plans.memory import MemoryRequest
 from rlbench.plans.probe import ProbeRequest
 from rlbench.plans.rollout import RolloutRequest
 
-AnyRequest = Annotated[
-    MemoryRequest | RolloutRequest | AccuracyRequest | ProbeRequest, Field(discriminator="kind")
-]
+AnyRequest = Annotated[MemoryRequest | RolloutRequest | AccuracyRequest | ProbeRequest, Field(discriminator="kind")]
 
 
 class Plan(Value):

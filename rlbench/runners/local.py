@@ -66,7 +66,12 @@ def _follow(worker: "subprocess.Popen[str]", attempt: Attempt, progress: Progres
     """Pass the worker's progress on until it ends; how it died, or `None` when it wrote its own record."""
     late = threading.Event()
     limit = attempt.targets.deadline_seconds
-    timer = threading.Timer(limit + GRACE_SECONDS, lambda: (late.set(), _kill(worker))) if limit else None
+
+    def end() -> None:
+        late.set()
+        _kill(worker)
+
+    timer = threading.Timer(limit + GRACE_SECONDS, end) if limit is not None else None
     if timer is not None:
         timer.daemon = True
         timer.start()
@@ -99,7 +104,16 @@ def _death(code: int) -> _End:
 
 
 def _close(folder: JobFolder, attempt: Attempt, status: Status, detail: str) -> None:
-    command = [sys.executable, "-m", "rlbench.worker", str(folder.path), "--close", status, "--detail", detail]
+    command = [
+        sys.executable,
+        "-m",
+        "rlbench.worker",
+        str(folder.path),
+        "--close",
+        status,
+        "--detail",
+        detail,
+    ]
     with folder.log_path(attempt).open("a") as log:
         subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False)
 

@@ -24,7 +24,12 @@ class Observer(Protocol):
 
 
 def run_all(
-    store: Store, plan: Sequence[Planned], run_job: RunJob, command: str, observer: Observer, max_usd: float | None = None
+    store: Store,
+    plan: Sequence[Planned],
+    run_job: RunJob,
+    command: str,
+    observer: Observer,
+    max_usd: float | None = None,
 ) -> list[Record]:
     """Answer every job of `plan`, in its order, from the store or by running it.
 
