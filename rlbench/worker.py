@@ -20,7 +20,7 @@ from typing import TextIO
 from rlbench.core.cost import Cost
 from rlbench.core.job import Attempt, Job
 from rlbench.core.record import Outcome, Record, Status
-from rlbench.errors import RlbenchError
+from rlbench.errors import RlbenchError, StoreError
 from rlbench.measure.context import Context, Deadline, DeadlineReached, PhaseClock
 from rlbench.measure.host import describe_host
 from rlbench.measure.rooms import room
@@ -39,11 +39,15 @@ def main() -> None:
     if arguments.tethered:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     folder = JobFolder(arguments.folder)
-    with folder.lock():
-        if arguments.close:
-            close(folder, arguments.close, arguments.detail)
-        else:
-            run(folder, messages)
+    try:
+        with folder.lock():
+            if arguments.close:
+                close(folder, arguments.close, arguments.detail)
+            else:
+                run(folder, messages)
+    except StoreError as error:
+        _say(messages, error=str(error))
+        sys.exit(error.exit_code)
 
 
 def run(folder: JobFolder, messages: TextIO) -> None:
@@ -84,7 +88,10 @@ def frame(job: Job, attempt: Attempt, outcome: Outcome) -> Record:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         host=describe_host(job, attempt),
         cost=Cost(
-            phase_seconds=outcome.phase_seconds, device=job.device, count=attempt.device_count, price=attempt.price
+            phase_seconds=outcome.phase_seconds,
+            device=job.device,
+            count=attempt.device_count,
+            price=attempt.price,
         ),
         status=outcome.status,
         detail=outcome.detail,
@@ -109,9 +116,7 @@ def _outcome(job: Job, context: Context) -> Outcome:
         status = "out_of_memory" if memory else "failed"
         detail = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     summed = this_room.summarise(job, context.attempt, context.stored())
-    return summed.model_copy(
-        update={"status": status, "detail": detail, "phase_seconds": dict(context.clock.seconds)}
-    )
+    return summed.model_copy(update={"status": status, "detail": detail, "phase_seconds": dict(context.clock.seconds)})
 
 
 def _take_stdout() -> TextIO:
@@ -132,7 +137,4 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except RlbenchError as error:
-        sys.exit(str(error))
+    main()

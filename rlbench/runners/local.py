@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rlbench.core.job import Attempt
 from rlbench.core.record import Record, Status
-from rlbench.errors import RlbenchError
+from rlbench.errors import RlbenchError, StoreError
 from rlbench.store import JobFolder
 
 GRACE_SECONDS = 60.0
@@ -33,11 +33,15 @@ def run_job(folder: JobFolder, attempt: Attempt, progress: Progress) -> Record:
     A worker that dies is a result: the record then says how it ended and reports what it had stored.
 
     Raises:
-        RlbenchError: another process is at work on this folder, or no record could be written.
+        StoreError: another process is at work on this folder, or the folder cannot be written.
+        RlbenchError: the worker left no record.
     """
     worker = _start(folder, attempt)
     try:
         ended = _follow(worker, attempt, progress)
+    except StoreError:
+        _kill(worker)
+        raise
     except BaseException:
         _kill(worker)
         _close(folder, attempt, "interrupted", "stopped by the user; run the same command to go on")
@@ -82,6 +86,8 @@ def _follow(worker: "subprocess.Popen[str]", attempt: Attempt, progress: Progres
             message = json.loads(line)
             if "progress" in message:
                 progress(*message["progress"])
+            elif "error" in message:
+                raise StoreError(message["error"])
             finished = finished or "status" in message
         code = worker.wait()
     finally:
