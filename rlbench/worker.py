@@ -52,7 +52,7 @@ def main() -> None:
 
 def run(folder: JobFolder, messages: TextIO) -> None:
     """Run the last attempt of `folder` and put its record in place, whatever happens."""
-    job, attempt = folder.job(), folder.attempts()[-1]
+    job, attempt = folder.job(), _last_attempt(folder)
     folder.scratch.mkdir(exist_ok=True)
     clock = PhaseClock()
     with folder.appending() as sink:
@@ -72,9 +72,13 @@ def run(folder: JobFolder, messages: TextIO) -> None:
 
 def close(folder: JobFolder, status: Status, detail: str) -> None:
     """Sum up a folder whose worker died: what it stored is kept and reported."""
-    job, attempt = folder.job(), folder.attempts()[-1]
+    job, attempt = folder.job(), _last_attempt(folder)
     outcome = room(job).summarise(job, attempt, folder.samples())
     folder.write_record(frame(job, attempt, outcome.model_copy(update={"status": status, "detail": detail})))
+
+
+def _last_attempt(folder: JobFolder) -> Attempt:
+    return folder.attempts()[-1].model_copy(update={"scratch": folder.scratch})
 
 
 def frame(job: Job, attempt: Attempt, outcome: Outcome) -> Record:

@@ -58,6 +58,8 @@ class GrpoProbe(Value):
     held_out_prompts: int = Field(default=128, gt=1)
     samples_per_prompt: int = Field(default=8, gt=0)
     """Samples of each held-out prompt, before and after."""
+    stop_at_gates: bool = True
+    """Leave the training out where the base statistics show no signal or nothing left to gain."""
 
 
 Settings = Annotated[MemoryCheck | RolloutMeasurement | AccuracyTask | GrpoProbe, Field(discriminator="kind")]
@@ -134,3 +136,5 @@ class Attempt(Value):
     """ISO time in UTC."""
     device_count: int = Field(default=1, gt=0)
     price: Price | None = None
+    scratch: Path | None = None
+    """The job's own folder for checkpoints; the worker fills it in, since it differs from machine to machine."""
