@@ -46,6 +46,8 @@ class GrpoProbe(Value):
 
     kind: Literal["probe"] = "probe"
     method: Literal["full", "lora"] = "full"
+    lora_rank: int = Field(default=32, gt=0)
+    """Of the adapter, its alpha four times as much (Tina's setting, arXiv 2504.15777); not used by `full`."""
     prompts_per_step: int = Field(default=4, gt=0)
     group_size: int = Field(default=8, gt=1)
     micro_batch: int = Field(default=4, gt=0)

@@ -136,7 +136,10 @@ class BaseStatistics(Value):
 
 
 class Gain(Value):
-    """Paired difference after − before over the held-out prompts, in points (hundredths)."""
+    """Paired difference after − before over the held-out prompts; the gain and its interval in points.
+
+    `before` and `after` are shares of success, 0 to 1; 1 point is 0.01 of success.
+    """
 
     before: float
     after: float
@@ -147,7 +150,10 @@ class Gain(Value):
 
 
 class ProbeValues(Value):
-    """Reward gained by a short GRPO run. `gain` and its interval are in points: 1 point is 0.01 of success."""
+    """Reward gained by a short GRPO run. `gain` and its interval are in points: 1 point is 0.01 of success.
+
+    `before` and `after` are shares of success, 0 to 1.
+    """
 
     kind: Literal["probe"] = "probe"
     task: str

@@ -1,0 +1,159 @@
+"""`rlbench probe`: what a short GRPO run gains, and what that costs."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlbench.cli.app import app
+from rlbench.cli.common import Session, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.core.record import ProbeValues, Record
+
+
+@command(app, "probe")
+def probe(
+    session: Session,
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Card names, hub ids or folders; none: the seven.")
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="A generated task: short-answer, lowercase, keyword, sums.")
+    ] = "short-answer",
+    mode: Annotated[
+        str | None, typer.Option(help="think, no_think or base.", show_default="no_think where there is one")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Optimizer steps; asking for more later goes on.", min=1)] = 8,
+    group_size: Annotated[int, typer.Option(help="Completions of a prompt in a step.", min=2)] = 8,
+    prompts_per_step: Annotated[int, typer.Option(min=1)] = 4,
+    training_prompts: Annotated[int, typer.Option(help="Size of the fixed pool trained on.", min=1)] = 64,
+    held_out: Annotated[int, typer.Option(help="Prompts of the paired evaluation.", min=2)] = 40,
+    samples: Annotated[int, typer.Option(help="Samples of each held-out prompt, before and after.", min=1)] = 4,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(help="Cap of a completion.", min=1, show_default="the task's")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate, constant.", show_default="the card's")] = None,
+    method: Annotated[str, typer.Option(help="full or lora.")] = "full",
+    train_anyway: Annotated[
+        bool, typer.Option("--train-anyway", help="Train even without signal or headroom.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    price: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="Dollars per device-hour.", min=0, show_default="the catalogue's"),
+    ] = None,
+) -> None:
+    """Train a little by GRPO and report the gain on held-out prompts, its interval and its cost."""
+    from pydantic import ValidationError
+
+    from rlbench.cli.common import validation_sentence
+    from rlbench.cli.measured import answer, fail_if_any_failed
+    from rlbench.errors import InputError
+    from rlbench.plans.base import Surroundings
+    from rlbench.plans.probe import ProbeRequest
+
+    asked: dict[str, Any] = {
+        "models": tuple(models or ()), "task": task, "mode": mode, "steps": steps, "group_size": group_size,
+        "prompts_per_step": prompts_per_step, "training_prompts": training_prompts, "held_out": held_out,
+        "samples": samples, "max_new_tokens": max_new_tokens, "lr": lr, "method": method,
+        "train_anyway": train_anyway, "seed": seed,
+    }  # fmt: skip
+    try:
+        request = ProbeRequest.model_validate(asked)
+    except ValidationError as error:
+        raise InputError(validation_sentence(error, "probe")) from None
+    plan = request.plan(Surroundings(offline=session.offline, usd_per_hour=price))
+    records = answer(session, plan)
+    if session.json:
+        session.emit({"results": [result(record) for record in records]})
+    else:
+        _show(session, records)
+    fail_if_any_failed(records)
+
+
+def result(record: "Record") -> dict[str, Any]:
+    """A probe's record as the keys of `probe --json`; what a failed one does not know is null."""
+    from rlbench.core.record import ProbeValues
+
+    values = record.values if isinstance(record.values, ProbeValues) else None
+    fields = [name for name in ProbeValues.model_fields if name != "kind"]
+    found = values.to_json() if values is not None else dict.fromkeys(fields)
+    subject = record.subject
+    return {
+        "model": subject.name,
+        "mode": subject.mode,
+        **{name: found[name] for name in fields},
+        "task": subject.task,
+        "max_new_tokens": subject.max_new_tokens,
+        "phase_seconds": record.cost.phase_seconds if record.cost else None,
+        "provenance": record.provenance,
+        "status": record.status,
+        "detail": record.detail,
+        "source": record.source,
+    }
+
+
+def _show(session: Session, records: "Sequence[Record]") -> None:
+    from rich.table import Table
+
+    from rlbench.core.record import ProbeValues
+
+    table = Table(title="GRPO probes (95% intervals over held-out prompts, not over training seeds)")
+    for column in (
+        "model",
+        "task, cap",
+        "before",
+        "after",
+        "gain, points",
+        "lenient",
+        "steps",
+        "minutes",
+        "USD",
+        "state",
+    ):
+        table.add_column(column)
+    for record in records:
+        subject = record.subject
+        head = (subject.name, f"{subject.task}, {subject.max_new_tokens}")
+        if isinstance(record.values, ProbeValues):
+            table.add_row(*head, *_cells(record.values))
+        else:
+            table.add_row(*head, *[""] * 7, record.status)
+    session.out.print(table)
+    for record in records:
+        for sentence in _remarks(record):
+            session.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(values: "ProbeValues") -> list[str]:
+    lenient = values.lenient
+    return [
+        f"{values.before:.3f}",
+        "" if values.after is None else f"{values.after:.3f}",
+        "" if values.gain is None else f"{values.gain:+.1f} [{values.ci_low:+.1f}, {values.ci_high:+.1f}]",
+        "" if lenient is None else f"{lenient.gain:+.1f} [{lenient.ci_low:+.1f}, {lenient.ci_high:+.1f}]",
+        str(values.steps),
+        f"{values.gpu_seconds / 60:.1f}",
+        "" if values.usd is None else f"{values.usd:.4f}",
+        values.state,
+    ]
+
+
+def _remarks(record: "Record") -> list[str]:
+    """What a reader must know beside the figures: the gates that fired, and why it ended."""
+    from rlbench.core.record import ProbeValues
+
+    remarks = [f"{record.subject.name}: {record.detail}"] if record.detail else []
+    if isinstance(record.values, ProbeValues):
+        base = record.values.base
+        sentences = {
+            "truncated": f"{base.truncated_share:.0%} of the base model's answers ran into the cap.",
+            "no_signal": f"only {base.mixed_share:.0%} of the prompts gave mixed outcomes: hardly any gradient.",
+            "saturated": f"the base model already scores {base.pass_at_1:.2f}: choose a harder task.",
+            "format_gain_expected": "the lenient score is far above the strict one: expect a gain in form first.",
+        }
+        fired = [name for name, on in record.values.gates.items() if on]
+        remarks += [f"{record.subject.name}: {sentences[name]}" for name in fired]
+    return remarks

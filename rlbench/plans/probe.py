@@ -1,0 +1,121 @@
+"""Probes: what a user asks for, and the jobs that answer it."""
+
+from functools import partial
+from math import gcd
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from rlbench.core.job import EngineSpec, GrpoProbe, Job, Targets
+from rlbench.core.subject import Mode, Sampling, Subject
+from rlbench.core.value import Value
+from rlbench.errors import InputError, UnknownName
+from rlbench.grading.generated import generate, generated_task, task_hash
+from rlbench.plans.base import Planned, Surroundings, this_device, versions_for
+
+if TYPE_CHECKING:
+    from rlbench.core.card import ModelCard
+
+MICRO_BATCH = 4
+"""Completions in one backward pass: the logits of 16 of smollm2-135m's took 5.8 GB, 4 cost no time (tried on a CPU)."""
+
+THINKING_ROOM = 1024
+"""Tokens added to a task's own cap where the model thinks before it answers."""
+
+
+class ProbeRequest(Value):
+    """A short GRPO run of each model on one generated task."""
+
+    kind: Literal["probe"] = "probe"
+    models: tuple[str, ...] = ()
+    """None: the seven candidates."""
+    task: str = "short-answer"
+    mode: Mode | None = None
+    """None: without thinking where the model can, else the card's default."""
+    steps: int = Field(default=8, gt=0)
+    group_size: int = Field(default=8, gt=1)
+    prompts_per_step: int = Field(default=4, gt=0)
+    training_prompts: int = Field(default=64, gt=0)
+    held_out: int = Field(default=40, gt=1)
+    samples: int = Field(default=4, gt=0)
+    max_new_tokens: int | None = Field(default=None, gt=0)
+    """None: the task's own cap."""
+    learning_rate: float | None = Field(default=None, gt=0, alias="lr")
+    """None: the card's."""
+    method: Literal["full", "lora"] = "full"
+    train_anyway: bool = False
+    seed: int = Field(default=0, ge=0)
+
+    def plan(self, around: Surroundings) -> list[Planned]:
+        """One job a model.
+
+        Raises:
+            InputError: an unknown model, task or mode, or more prompts than the task has.
+            HubError: a model's weights are nowhere.
+        """
+        from rlbench.catalogue import CANDIDATES, find_model
+
+        if self.prompts_per_step > self.training_prompts:
+            raise InputError(
+                f"{self.prompts_per_step} prompts a step need as many training prompts, not {self.training_prompts}: "
+                "raise --training-prompts or lower --prompts-per-step."
+            )
+        generate(self.task, self.seed, self.held_out, "held-out")
+        generate(self.task, self.seed, self.training_prompts, "training")
+        return [self._planned(find_model(name), around) for name in self.models or CANDIDATES]
+
+    def _planned(self, card: "ModelCard", around: Surroundings) -> Planned:
+        from rlbench.catalogue import find_price
+        from rlbench.engines.weights import fetch, resolve
+
+        mode = self._mode(card)
+        weights = resolve(card, around.offline)
+        device = this_device()
+        job = Job(
+            subject=Subject(
+                model=weights.model,
+                card=card.name,
+                revision=weights.revision,
+                mode=mode,
+                task=self.task,
+                task_hash=task_hash(self.task),
+                max_new_tokens=self._cap(card, mode),
+                # The plain distribution: GRPO's gradient is that of what is sampled, and top-p or top-k would bias it.
+                sampling=Sampling(temperature=1.0),
+            ),
+            settings=self._settings(card),
+            engine=EngineSpec(dtype="float32" if device == "cpu" else "bfloat16"),
+            versions=versions_for("trl", "peft") if self.method == "lora" else versions_for("trl"),
+            device=device,
+            seed=self.seed,
+        )
+        return Planned(
+            job=job,
+            targets=Targets(steps=self.steps),
+            fetch=partial(fetch, weights),
+            price=find_price(device, around.usd_per_hour),
+        )
+
+    def _mode(self, card: "ModelCard") -> Mode:
+        if self.mode is None:
+            return "no_think" if "no_think" in card.modes else card.default_mode
+        if self.mode not in card.modes:
+            raise UnknownName(f"mode of {card.name}", self.mode, card.modes)
+        return self.mode
+
+    def _cap(self, card: "ModelCard", mode: Mode) -> int:
+        own = generated_task(self.task).max_new_tokens
+        return self.max_new_tokens or (own + THINKING_ROOM if card.modes[mode].think_close else own)
+
+    def _settings(self, card: "ModelCard") -> GrpoProbe:
+        return GrpoProbe(
+            method=self.method,
+            prompts_per_step=self.prompts_per_step,
+            group_size=self.group_size,
+            micro_batch=gcd(self.prompts_per_step * self.group_size, MICRO_BATCH),
+            learning_rate=self.learning_rate or card.learning_rate,
+            training_prompts=self.training_prompts,
+            held_out_prompts=self.held_out,
+            samples_per_prompt=self.samples,
+            stop_at_gates=not self.train_anyway,
+        )
