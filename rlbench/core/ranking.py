@@ -29,6 +29,8 @@ class Group(Value):
     max_new_tokens: int | None
     protocol: str
     """The settings of the GRPO run that change what a point or a dollar buys, in words."""
+    flags: str
+    """The same as options of `rlbench probe`, so that another model can join the group."""
 
 
 class Ranked(Value):
@@ -64,6 +66,8 @@ class Ranked(Value):
     device_seconds: float
     steps: int
     rollouts: int
+    held_out: int
+    """Prompts of the paired evaluation."""
     state: str
     within_budget: bool | None = None
     """Whether this run's cost lies within the user's budget; `None` when there is none."""
@@ -165,6 +169,7 @@ def _entry(record: Record, budget_usd: float | None) -> Ranked | None:
         device_seconds=values.gpu_seconds,
         steps=values.steps,
         rollouts=values.rollouts,
+        held_out=values.n_prompts,
         state=values.state,
         within_budget=None if budget_usd is None else cost <= budget_usd,
         provenance=record.provenance,
@@ -196,17 +201,26 @@ def _usd(record: Record, values: ProbeValues) -> float | None:
 def _group(record: Record, values: ProbeValues) -> Group:
     settings = record.job.settings if record.job is not None else None
     protocol = f"{values.steps} steps, {values.rollouts:,} rollouts"
+    flags = [f"--task {values.task}", f"--steps {values.steps}"]
     if isinstance(settings, GrpoProbe):
         protocol = (
             f"{settings.method} GRPO, {values.steps} steps of {settings.prompts_per_step} × {settings.group_size} "
-            f"rollouts, {settings.loss_type} loss, β {settings.beta:g}; "
+            f"rollouts on {settings.training_prompts} prompts, {settings.loss_type} loss, β {settings.beta:g}; "
             f"{values.n_prompts} held-out prompts × {values.samples_per_prompt}"
         )
+        flags += [f"--held-out {settings.held_out_prompts}", f"--samples {settings.samples_per_prompt}"]
+        flags += [
+            f"--{name.replace('_', '-')} {getattr(settings, name)}"
+            for name in ("prompts_per_step", "group_size", "training_prompts", "method")
+            if getattr(settings, name) != GrpoProbe.model_fields[name].default
+        ]
+    cap = record.subject.max_new_tokens
     return Group(
         task=values.task,
         task_hash=record.subject.task_hash,
-        max_new_tokens=record.subject.max_new_tokens,
+        max_new_tokens=cap,
         protocol=protocol,
+        flags=" ".join([*flags, f"--max-new-tokens {cap}"] if cap else flags),
     )
 
 
