@@ -1,0 +1,115 @@
+"""What a comparison is made from: the store, the cards' published figures, and estimates for one GPU."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from rlbench.catalogue import CANDIDATES, find_model
+from rlbench.core.card import ModelCard
+from rlbench.core.cost import Price
+from rlbench.core.gpu import Gpu
+from rlbench.core.memory import Setting, estimate
+from rlbench.core.record import MemoryValues, Record
+from rlbench.core.subject import Subject
+from rlbench.errors import StoreError, UnknownName
+from rlbench.grading.generated import available, generate, generated_tasks
+from rlbench.store import JobFolder, Store
+
+
+class Sources:
+    """Cards, records and job folders of the models that are compared."""
+
+    def __init__(self, store: Path, names: Sequence[str], on_error: Callable[[StoreError], None]) -> None:
+        """Read the store; a folder that is not there yet holds nothing.
+
+        Args:
+            store: the results folder.
+            names: cards, hub ids or folders; none means the candidates and whatever the store has measured.
+            on_error: gets what cannot be read; the rest goes on.
+
+        Raises:
+            UnknownName: a name is no model.
+            StoreError: the store is a file.
+        """
+        opened = Store(store)
+        cards = [find_model(name) for name in names or CANDIDATES]
+        measured = opened.records(on_error)
+        wanted = {card.name for card in cards} | {card.hub_id for card in cards}
+        if not names:
+            cards += _cards_of(measured, wanted)
+            wanted |= {record.subject.name for record in measured}
+        self.cards: tuple[ModelCard, ...] = tuple({card.name: card for card in cards}.values())
+        self.measured: list[Record] = [record for record in measured if record.subject.name in wanted]
+        self.published: list[Record] = [record for card in self.cards for record in card.published_records()]
+        self.folders: list[JobFolder] = [f for f in opened.folders() if _is_of(f, wanted, on_error)]
+
+
+def estimates(cards: Iterable[ModelCard], gpu: Gpu, price: Price | None) -> list[Record]:
+    """Memory of full fine-tuning and speed of a GRPO step's rollouts, for every card on `gpu`."""
+    return [record for card in cards for record in (_memory(card, gpu), *_speed(card, gpu, price))]
+
+
+def generated_prompts() -> dict[str, str]:
+    """The text of every generated held-out prompt, by its id."""
+    return {
+        prompt.id: prompt.prompt
+        for task in generated_tasks()
+        for prompt in generate(task, seed=0, count=available(task, "held-out"))
+    }
+
+
+def _memory(card: ModelCard, gpu: Gpu) -> Record:
+    setting = Setting()
+    found = estimate(card.architecture, setting)
+    peak = found.peak
+    return Record(
+        subject=Subject(model=card.hub_id, card=card.name),
+        provenance="estimated",
+        source=f"rlbench estimate-memory {card.name} --gpu {gpu.name}",
+        values=MemoryValues(
+            regime=setting.regime,
+            method=setting.method,
+            seq_len=setting.seq_len,
+            micro_batch=setting.micro_batch,
+            parameters=found.parameters,
+            bytes_per_parameter=found.bytes_per_parameter,
+            states_bytes=found.states_bytes,
+            weights_bytes=peak.part_bytes("weights", "master copy"),
+            gradients_bytes=peak.part_bytes("gradients"),
+            optimizer_bytes=peak.part_bytes("optimizer"),
+            activations_bytes=peak.part_bytes("activations"),
+            logits_bytes=peak.part_bytes("logits"),
+            overhead_bytes=peak.part_bytes("overhead"),
+            peak_bytes=peak.bytes,
+            peak_bytes_low=found.low_bytes,
+            peak_bytes_high=found.high_bytes,
+            peak_phase=peak.name,
+            gpu=gpu.name,
+            gpu_visible_bytes=gpu.visible_bytes,
+            fits=peak.bytes <= gpu.visible_bytes,
+            how="; ".join(f"{part.name} {part.formula}" for part in peak.parts),
+        ),
+    )
+
+
+def _speed(card: ModelCard, gpu: Gpu, price: Price | None) -> list[Record]:
+    return []
+
+
+def _cards_of(records: Iterable[Record], known: set[str]) -> list[ModelCard]:
+    """Cards of measured models that nobody named; a model without a card has its records alone."""
+    found = []
+    for name in dict.fromkeys(record.subject.card for record in records if record.subject.card):
+        if name not in known:
+            try:
+                found.append(find_model(name))
+            except UnknownName:
+                continue
+    return found
+
+
+def _is_of(folder: JobFolder, wanted: set[str], on_error: Callable[[StoreError], None]) -> bool:
+    try:
+        return folder.job().subject.name in wanted
+    except StoreError as error:
+        on_error(error)
+        return False
