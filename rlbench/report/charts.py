@@ -136,6 +136,8 @@ def stacks(title: str, description: str, parts: Sequence[Part], limit: float, li
     import altair as alt
 
     rows = [vars(part) for part in parts]
+    longest = max(sum(p.size for p in parts if p.label == label) for label in {p.label for p in parts})
+    side = "left" if limit < longest / 2 else "right"
     names = [part.part for part in sorted({p.part: p for p in parts}.values(), key=lambda p: p.order)]
 
     def draw(width: int) -> Any:
@@ -154,9 +156,7 @@ def stacks(title: str, description: str, parts: Sequence[Part], limit: float, li
         )
         line = alt.Chart(alt.Data(values=[{"limit": limit, "words": limit_words}]))
         rule = line.mark_rule(color=INK, strokeDash=[5, 3], strokeWidth=1.5).encode(x="limit:Q")
-        text = line.mark_text(color=INK, align="right", dx=-5, y="height", dy=-4, fontSize=11).encode(
-            x="limit:Q", text="words:N"
-        )
+        text = line.mark_text(color=INK, align=side, y=0, dy=-7, fontSize=11).encode(x="limit:Q", text="words:N")
         return _in_rows(alt, width, bars, [bars, rule, text])
 
     return _chart(title, description, draw)

@@ -125,6 +125,8 @@ def _accuracy(values: AccuracyValues) -> tuple[Number, ...]:
         ("truncated_share", values.truncated_share, None, None, "share"),
         ("mean_output_tokens", values.mean_output_tokens, None, None, "tokens"),
         ("usd_per_correct", values.usd_per_correct, None, None, "USD"),
+        *((f"pass@{k}", share, None, None, "share") for k, share in values.pass_at_k.items()),
+        *((name, share, None, None, "share") for name, share in values.metrics.items()),
     )
 
 

@@ -68,6 +68,7 @@ def _environment() -> "Environment":
     for name in ("number", "dollars", "points", "percent", "certainty", "gib", "billions", "duration"):
         environment.filters[name] = getattr(formats, name)
     environment.filters["raised"] = _raised
+    environment.filters["method"] = _method
     return environment
 
 
@@ -298,3 +299,11 @@ def _label(record: Record) -> str:
 def _raised(gates: Mapping[str, bool]) -> str:
     """The names of the gates that were raised."""
     return ", ".join(name.replace("_", " ") for name, raised in gates.items() if raised) or "none"
+
+
+def _method(record: Record) -> str:
+    """How a memory or speed figure was obtained, and what would make the model fit."""
+    values = record.values
+    if isinstance(values, MemoryValues):
+        return " ".join(filter(None, (values.how, *values.advice)))
+    return values.how if isinstance(values, RolloutValues) else ""
