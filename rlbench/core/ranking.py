@@ -128,6 +128,11 @@ def rank(records: Iterable[Record], budget_usd: float | None = None) -> Ranking:
     return Ranking(ranked=tuple(ranked), ties=tuple(ties))
 
 
+def rank_anew(entries: Sequence[Ranked]) -> list[Ranked]:
+    """The places of some entries of a group among themselves, as when the others are not to be had."""
+    return _place(entries)[0]
+
+
 def is_rankable(record: Record) -> bool:
     """Whether a record is a probe that went to its end and has a price."""
     return _entry(record, None) is not None
@@ -229,7 +234,7 @@ def _place(entries: Sequence[Ranked]) -> tuple[list[Ranked], list[list[float]]]:
     ordered = sorted(entries, key=lambda e: (-e.points_per_usd, -e.points_per_usd_low, e.model))
     draws = joint_draws([entry.interval for entry in ordered])
     better = [[_share(draws, i, j) for j in range(len(ordered))] for i in range(len(ordered))]
-    best = [row.index(max(row)) for row in draws]
+    best = [row.index(max(row)) for row in draws if row]
     placed = [
         entry.model_copy(
             update={
@@ -278,8 +283,3 @@ def tie_letters(entries: Sequence[Ranked], ties: Sequence[Tie]) -> dict[str, str
         for name in tie.models:
             letters[name] += chr(ord("a") + number % 26)
     return letters
-
-
-def distinct(entries: Sequence[Ranked]) -> bool:
-    """Whether the first entry is surely better than every other."""
-    return len(entries) > 1 and entries[0].rank_high == 1

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlbench.core.ranking import Ranked
+from rlbench.core.ranking import Ranked, rank_anew
 from rlbench.report.comparison import Comparison, affordable
 from rlbench.report.formats import certainty, dollars, number, points, span
 
@@ -29,7 +29,7 @@ def headline(comparison: Comparison) -> Headline:
     groups = comparison.ranking.groups
     if not groups:
         return _nothing_probed(comparison)
-    entries = affordable(groups[0])
+    entries = rank_anew(affordable(groups[0]))
     if not entries:
         budget = comparison.question.budget_usd
         cheapest = min(groups[0], key=lambda entry: entry.usd)

@@ -170,7 +170,8 @@ def _quality_chart(comparison: Comparison) -> Chart | None:
                 f"{formats.dollars(cost)} per 1,000 rollouts ({speed.provenance})"
             )
             value = score.values
-            dots.append(Point(model, cost, value.accuracy, value.ci_low, value.ci_high, score.provenance, words))
+            label = f"{model} (think)" if score.subject.mode == "think" else model
+            dots.append(Point(label, cost, value.accuracy, value.ci_low, value.ci_high, score.provenance, words))
     if not dots:
         return None
     shapes = "a square is a published score, a circle a measured one"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlbench.core.cost import Cost, Price
-from rlbench.core.ranking import NOT_SHOWN, Ranking, distinct, rank, tie_letters
+from rlbench.core.ranking import NOT_SHOWN, Ranking, rank, rank_anew, tie_letters
 from rlbench.core.record import BaseStatistics, ProbeValues, Record
 from rlbench.core.subject import Subject
 
@@ -67,7 +67,6 @@ def test_points_per_dollar_decide_not_points() -> None:
     assert (first.rank_low, first.rank_high, second.rank_low, second.rank_high) == (1, 1, 2, 2)
     assert first.points_per_usd == pytest.approx(10)
     assert first.p_best > 0.99
-    assert distinct(ranking.groups[0])
     assert ranking.ties == ()
 
 
@@ -77,7 +76,6 @@ def test_what_the_data_do_not_decide_is_a_tie_and_the_ranks_say_so() -> None:
     assert ranks == {"a": (1, 2), "b": (1, 2), "c": (3, 3)}
     assert [tie.models for tie in ranking.ties] == [("a", "b")]
     assert tie_letters(ranking.groups[0], ranking.ties) == {"a": "a", "b": "a", "c": ""}
-    assert not distinct(ranking.groups[0])
 
 
 def test_overlapping_ties_are_named_apart() -> None:
@@ -108,6 +106,12 @@ def test_what_did_not_end_or_has_no_price_is_not_ranked(record: Record) -> None:
 def test_dollars_are_derived_from_the_seconds_and_the_budget_is_marked() -> None:
     ranking = rank([probe("a", 10, 1, usd=2.0), probe("b", 10, 1, usd=9.0)], budget_usd=5)
     assert [(e.usd, e.within_budget) for e in ranking.ranked] == [(pytest.approx(2), True), (pytest.approx(9), False)]
+
+
+def test_without_what_is_not_to_be_had_the_places_move_up() -> None:
+    ranked = rank([probe("dear", 30, 1, usd=1.0), probe("a", 10, 1), probe("b", 3, 1)]).ranked
+    assert [(e.model, e.rank_low, e.rank_high) for e in rank_anew(ranked[1:])] == [("a", 1, 1), ("b", 2, 2)]
+    assert rank_anew([]) == []
 
 
 @settings(deadline=None, max_examples=25)
