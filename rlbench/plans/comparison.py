@@ -7,9 +7,11 @@ from rlbench.catalogue import CANDIDATES, find_model
 from rlbench.core.card import ModelCard
 from rlbench.core.cost import Price
 from rlbench.core.gpu import Gpu
-from rlbench.core.memory import Setting, estimate
-from rlbench.core.record import MemoryValues, Record
-from rlbench.core.subject import Subject
+from rlbench.core.memory import Setting
+from rlbench.core.memory_verdict import estimate_record
+from rlbench.core.record import Record
+from rlbench.core.speed import estimate_rollout
+from rlbench.core.workload import workload
 from rlbench.errors import StoreError, UnknownName
 from rlbench.grading.generated import available, generate, generated_tasks
 from rlbench.store import JobFolder, Store
@@ -45,7 +47,15 @@ class Sources:
 
 def estimates(cards: Iterable[ModelCard], gpu: Gpu, price: Price | None) -> list[Record]:
     """Memory of full fine-tuning and speed of a GRPO step's rollouts, for every card on `gpu`."""
-    return [record for card in cards for record in (_memory(card, gpu), *_speed(card, gpu, price))]
+    step = workload("grpo-short")
+    return [
+        record
+        for card in cards
+        for record in (
+            estimate_record(card, gpu, Setting(), f"rlbench estimate-memory {card.name} --gpu {gpu.name}"),
+            estimate_rollout(card, gpu, step, price=price),
+        )
+    ]
 
 
 def generated_prompts() -> dict[str, str]:
@@ -55,44 +65,6 @@ def generated_prompts() -> dict[str, str]:
         for task in generated_tasks()
         for prompt in generate(task, seed=0, count=available(task, "held-out"))
     }
-
-
-def _memory(card: ModelCard, gpu: Gpu) -> Record:
-    setting = Setting()
-    found = estimate(card.architecture, setting)
-    peak = found.peak
-    return Record(
-        subject=Subject(model=card.hub_id, card=card.name),
-        provenance="estimated",
-        source=f"rlbench estimate-memory {card.name} --gpu {gpu.name}",
-        values=MemoryValues(
-            regime=setting.regime,
-            method=setting.method,
-            seq_len=setting.seq_len,
-            micro_batch=setting.micro_batch,
-            parameters=found.parameters,
-            bytes_per_parameter=found.bytes_per_parameter,
-            states_bytes=found.states_bytes,
-            weights_bytes=peak.part_bytes("weights", "master copy"),
-            gradients_bytes=peak.part_bytes("gradients"),
-            optimizer_bytes=peak.part_bytes("optimizer"),
-            activations_bytes=peak.part_bytes("activations"),
-            logits_bytes=peak.part_bytes("logits"),
-            overhead_bytes=peak.part_bytes("overhead"),
-            peak_bytes=peak.bytes,
-            peak_bytes_low=found.low_bytes,
-            peak_bytes_high=found.high_bytes,
-            peak_phase=peak.name,
-            gpu=gpu.name,
-            gpu_visible_bytes=gpu.visible_bytes,
-            fits=peak.bytes <= gpu.visible_bytes,
-            how="; ".join(f"{part.name} {part.formula}" for part in peak.parts),
-        ),
-    )
-
-
-def _speed(card: ModelCard, gpu: Gpu, price: Price | None) -> list[Record]:
-    return []
 
 
 def _cards_of(records: Iterable[Record], known: set[str]) -> list[ModelCard]:

@@ -131,8 +131,10 @@ def scatter(title: str, description: str, x: str, y: str, points: Sequence[Point
     return _chart(title, description, draw)
 
 
-def stacks(title: str, description: str, parts: Sequence[Part], limit: float, limit_words: str) -> Chart:
-    """Memory by part, one bar a model, with the GPU's limit as a line."""
+def stacks(
+    title: str, description: str, parts: Sequence[Part], peaks: dict[str, float], limit: float, limit_words: str
+) -> Chart:
+    """Memory by part, one bar a model, with each model's peak as a tick and the GPU's limit as a line."""
     import altair as alt
 
     rows = [vars(part) for part in parts]
@@ -154,10 +156,15 @@ def stacks(title: str, description: str, parts: Sequence[Part], limit: float, li
                 description="words:N",
             )
         )
+        peak = (
+            alt.Chart(alt.Data(values=[{"label": label, "peak": size} for label, size in peaks.items()]))
+            .mark_tick(color=INK, thickness=3, size=26)
+            .encode(y=_rows_axis(alt, width), x="peak:Q")
+        )
         line = alt.Chart(alt.Data(values=[{"limit": limit, "words": limit_words}]))
         rule = line.mark_rule(color=INK, strokeDash=[5, 3], strokeWidth=1.5).encode(x="limit:Q")
         text = line.mark_text(color=INK, align=side, y=0, dy=-7, fontSize=11).encode(x="limit:Q", text="words:N")
-        return _in_rows(alt, width, bars, [bars, rule, text])
+        return _in_rows(alt, width, bars, [bars, peak, rule, text])
 
     return _chart(title, description, draw)
 

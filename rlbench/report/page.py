@@ -216,12 +216,13 @@ def _accuracy_chart(task: str, records: Sequence[Record]) -> Chart:
 
 def _memory_chart(comparison: Comparison) -> Chart | None:
     gpu, limit = comparison.question.gpu, comparison.question.gpu_visible_bytes
-    parts, shown = [], set()
+    parts: list[Part] = []
+    peaks: dict[str, float] = {}
     for record in _of(comparison.records, MemoryValues):
         values = record.values
-        if not isinstance(values, MemoryValues) or values.gpu != gpu or record.subject.name in shown:
+        if not isinstance(values, MemoryValues) or values.gpu != gpu or record.subject.name in peaks:
             continue
-        shown.add(record.subject.name)
+        peaks[record.subject.name] = values.peak_bytes / formats.GIB
         for order, (name, field) in enumerate(PARTS):
             size = getattr(values, field)
             if size:
@@ -231,8 +232,10 @@ def _memory_chart(comparison: Comparison) -> Chart | None:
         return None
     return stacks(
         f"Full fine-tuning, by part, against {gpu}:",
-        "estimated; the dashed line is the memory that programs can use on it.",
+        "estimated, each part at its largest; the tick is the peak, at which not every part is held. "
+        "The dashed line is the memory that programs can use on it.",
         parts,
+        peaks,
         limit / formats.GIB,
         f"{gpu}: {formats.gib(limit)}",
     )
