@@ -22,6 +22,9 @@ class MemoryCheck(Value):
     regime: Regime
     seq_len: int = Field(gt=0)
     micro_batch: int = Field(gt=0)
+    checkpointing: Literal["none", "full"] = "none"
+    run: Literal["real", "traced"] = "real"
+    """real: on the job's device; traced: under fake tensors, on two depths and a straight line to the whole."""
 
 
 class RolloutMeasurement(Value):

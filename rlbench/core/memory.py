@@ -240,7 +240,7 @@ def trained_parameters(architecture: Architecture, setting: Setting) -> int:
 
 
 def lora_parameters(architecture: Architecture, rank: int) -> int:
-    """rank × (inputs + outputs) of every linear layer of every block (PEFT's `all-linear`)."""
+    """`rank` × (inputs + outputs) of every linear layer of every block (PEFT's `all-linear`)."""
     return architecture.layers * sum(rank * (i + o) for i, o in _linear_shapes(architecture))
 
 

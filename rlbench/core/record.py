@@ -47,6 +47,8 @@ class MemoryValues(Value):
     peak_bytes_low: int | None = None
     peak_bytes_high: int | None = None
     peak_phase: str | None = None
+    phase_bytes: dict[str, int] = Field(default_factory=dict)
+    """Of a step that ran: the most held in each of its phases."""
     gpu: str | None = None
     gpu_visible_bytes: int | None = None
     fits: bool | None = None

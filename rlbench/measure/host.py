@@ -79,6 +79,12 @@ def gpu_driver() -> str | None:
     return next(iter(_nvidia_smi("driver_version")), None)
 
 
+def gpu_free_bytes() -> int:
+    """Free memory of the first GPU; 0 without one."""
+    free = next(iter(_nvidia_smi("memory.free")), "0 MiB")
+    return int(free.split()[0]) * 2**20
+
+
 def checkout_commit() -> str | None:
     """The git commit this rlbench runs from, `-dirty` when changed; `None` for an installed wheel."""
     root = Path(__file__).resolve().parents[2]
