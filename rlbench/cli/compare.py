@@ -64,7 +64,7 @@ def compare(
         session.emit(comparison.document(says.text))
     else:
         _show(session, comparison)
-        session.out.print(says.text, markup=False, highlight=False)
+        session.out.print(f"\n{says.text}", markup=False, highlight=False)
         session.out.print(f"{says.next_step}\n  {says.command}", markup=False, highlight=False, soft_wrap=True)
         if out is not None:
             session.out.print(f"\nReport: {out.resolve()}", markup=False, highlight=False, soft_wrap=True)
@@ -141,32 +141,32 @@ def _ranking_table(entries: "tuple[Ranked, ...]", ranking: "Ranking") -> "Table"
     from rlbench.report.formats import certainty, dollars, number, points, ranks, span
 
     group, letters = entries[0].group, tie_letters(entries, ranking.ties)
-    table = _table(f"Ranking by points per dollar on {group.task}; models that share a letter are tied")
-    for heading in ("rank", "model", "tied", "points per $", "P(best)", "gain, points", "cost", "$ per point"):
+    table = _table(f"Points per dollar on {group.task} (same letter: tied)")
+    for heading in ("rank", "model", "points per $", "P(best)", "gain, points", "cost and $ per point"):
         table.add_column(
-            heading, justify="left" if heading in ("model", "tied") else "right", no_wrap=heading == "model"
+            heading, justify="left" if heading == "model" else "right", no_wrap=not heading.startswith("cost")
         )
     for entry in entries:
         limits = span(number(entry.points_per_usd_low), number(entry.points_per_usd_high))
+        price = entry.usd_per_point
         cells = (
-            ranks(entry.rank_low, entry.rank_high),
+            f"{ranks(entry.rank_low, entry.rank_high)} {letters[entry.name]}".strip(),
             entry.name,
-            letters[entry.name] or "–",
             f"{number(entry.points_per_usd)}\n{limits}",
             certainty(entry.p_best) if len(entries) > 1 else "–",
             f"{points(entry.gain)}\n{span(points(entry.ci_low), points(entry.ci_high))}",
-            dollars(entry.usd),
-            dollars(entry.usd_per_point) if entry.usd_per_point is not None else entry.usd_per_point_note,
+            f"{dollars(entry.usd)}\n{dollars(price) + ' a point' if price is not None else entry.usd_per_point_note}",
         )
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
 def _table(title: str) -> "Table":
-    from rich import box
     from rich.table import Table
 
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    return Table(
+        title=f"\n{title}", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0), header_style="dim"
+    )
 
 
 def _unprobed_table(comparison: "Comparison") -> "Table":
@@ -178,9 +178,7 @@ def _unprobed_table(comparison: "Comparison") -> "Table":
     table = _table(f"Not ranked; estimates for {gpu}, cheapest rollouts first")
     for heading in ("model", "parameters", "$ per 1,000 rollouts", "full fine-tuning", "best-known score", "why"):
         left = heading in ("model", "why")
-        table.add_column(
-            heading, justify="left" if left else "right", no_wrap=heading in ("model", "points per $", "gain, points")
-        )
+        table.add_column(heading, justify="left" if left else "right", no_wrap=heading == "model")
     for row in comparison.unprobed:
         fits = {True: " fits", False: " does not fit", None: ""}[row.fits]
         known = f"{percent(row.score)} {row.score_task}, {row.score_provenance}" if row.score is not None else "–"

@@ -113,7 +113,7 @@ def _several(entries: Sequence[Ranked]) -> Headline:
         verdict=f"{listed} cannot be told apart on {task}; any of them may give the most reward per dollar.",
         because=(
             f"The best estimate is {best.name} with {_rate(best)}, "
-            f"and it is the best with a probability of {certainty(best.p_best)} only."
+            f"and it is the best with a probability of only {certainty(best.p_best)}."
         ),
         next_step="More held-out prompts would separate them:",
         command=_asking(models, top[0], "--held-out", 2 * top[0].held_out),
