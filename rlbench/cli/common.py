@@ -8,6 +8,7 @@ option its environment variable (`--data-dir` is also `RLBENCH_DATA_DIR`).
 import functools
 import inspect
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -115,6 +116,11 @@ def common_parameters() -> list[inspect.Parameter]:
 def warn(sentence: str) -> None:
     """One sentence on standard error, whatever the verbosity."""
     sys.stderr.write(f"rlbench: {sentence}\n")
+
+
+def command_line() -> str:
+    """The command as typed, to be kept as the source of what it measures."""
+    return shlex.join(["rlbench", *sys.argv[1:]])
 
 
 def known_environment() -> set[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlbench.cli.app import app
-from rlbench.cli.common import Session, command
+from rlbench.cli.common import Session, command, command_line
 
 if TYPE_CHECKING:
     from rlbench.core.card import ModelCard
@@ -149,7 +149,6 @@ def _raise_verdict(
         CheckFailed: what was counted is not what was claimed.
         RlbenchError: a check did not end well.
     """
-    from rlbench.cli.measured import fail_if_any_failed
     from rlbench.core.memory import GB, estimate
     from rlbench.errors import CheckFailed, DoesNotFit
 
@@ -163,7 +162,10 @@ def _raise_verdict(
     for card, record in zip(cards, checks, strict=False):
         if _holds(record) is False:
             raise CheckFailed(f"{card.name}: {verdict(record)}")
-    fail_if_any_failed(checks)
+    if checks:
+        from rlbench.cli.measured import fail_if_any_failed
+
+        fail_if_any_failed(checks)
 
 
 def _holds(record: "Record") -> bool | None:
@@ -199,7 +201,6 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """One JSON result a GPU."""
     from rlbench.catalogue import gpus
-    from rlbench.cli.measured import command_line
     from rlbench.core.memory import as_trl_runs_it, estimate
     from rlbench.core.memory_verdict import advise, longest_sequence, memory_values
 

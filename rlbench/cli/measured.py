@@ -1,10 +1,8 @@
 """What the measured commands share: plan the jobs, run them here, say which failed."""
 
-import shlex
-import sys
 from collections.abc import Sequence
 
-from rlbench.cli.common import Session
+from rlbench.cli.common import Session, command_line
 from rlbench.cli.progress import Watch
 from rlbench.core.record import Record
 from rlbench.errors import CapReached, RlbenchError
@@ -18,11 +16,6 @@ def answer(session: Session, plan: Sequence[Planned], max_usd: float | None = No
     """The records of the planned jobs, from the store or measured now, with progress on standard error."""
     with Watch(session) as watch:
         return run_all(Store(session.store), plan, run_job, command_line(), watch, max_usd)
-
-
-def command_line() -> str:
-    """The command as typed, to be kept as the source of what it measures."""
-    return shlex.join(["rlbench", *sys.argv[1:]])
 
 
 def fail_if_any_failed(records: Sequence[Record]) -> None:
