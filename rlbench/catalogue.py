@@ -8,9 +8,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from rlbench.core.card import Architecture, ModelCard
-from rlbench.core.cost import Price
-from rlbench.core.gpu import Gpu
+from rlbench.devices import find_gpu, find_price, gpus, prices
 from rlbench.errors import InputError, UnknownName
+
+__all__ = (
+    "CANDIDATES", "cards", "find_gpu", "find_model", "find_price", "gpus", "package_file", "prices",
+)  # fmt: skip
 
 CANDIDATES = (
     "qwen3-4b",
@@ -48,28 +51,6 @@ def find_model(name: str) -> ModelCard:
         if name.lower() in (card.name, card.hub_id.lower()):
             return card
     raise UnknownName("model", name, cards())
-
-
-@cache
-def gpus() -> dict[str, Gpu]:
-    return {
-        "a40": Gpu(name="a40", visible_gib=44.34, memory_bandwidth_gb_per_second=696, bf16_tflops=149.7),
-        "h100-sxm": Gpu(name="h100-sxm", aliases=("h100",), visible_gib=79.18, memory_bandwidth_gb_per_second=3350,
-                        bf16_tflops=989),
-    }  # fmt: skip
-
-
-def find_gpu(name: str) -> Gpu:
-    for gpu in gpus().values():
-        if name.lower() in (gpu.name, *gpu.aliases):
-            return gpu
-    raise UnknownName("GPU", name, gpus())
-
-
-def find_price(device: str, override: float | None = None) -> Price | None:
-    if override is not None:
-        return Price(device=device, usd_per_hour=override, provider="stated by the user", date="", source="--price")
-    return None
 
 
 def _read(path: Path) -> ModelCard:
