@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from rlbench.core.card import Architecture
+from rlbench.core.architecture import Architecture
 from rlbench.core.job import Regime
 from rlbench.core.value import Value
 
@@ -170,11 +170,17 @@ class _Margins:
     activations_slack: float
     gradients_stay: bool
     foreach: bool
+    prefill: bool
+    """Whether the sequences are prompts, read in one pass."""
 
 
-_LOW = _Margins(CONTEXT_BYTES_LOW, LOGITS_BYTES_LOW, 0.0, 0.0, gradients_stay=False, foreach=False)
-_MIDDLE = _Margins(CONTEXT_BYTES, LOGITS_BYTES, ALLOCATOR_SLACK, 0.0, gradients_stay=False, foreach=False)
-_HIGH = _Margins(CONTEXT_BYTES_HIGH, LOGITS_BYTES, ALLOCATOR_SLACK, ALLOCATOR_SLACK, gradients_stay=True, foreach=True)
+_LOW = _Margins(CONTEXT_BYTES_LOW, LOGITS_BYTES_LOW, 0.0, 0.0, gradients_stay=False, foreach=False, prefill=False)
+_MIDDLE = _Margins(
+    CONTEXT_BYTES, LOGITS_BYTES, ALLOCATOR_SLACK, 0.0, gradients_stay=False, foreach=False, prefill=False
+)
+_HIGH = _Margins(
+    CONTEXT_BYTES_HIGH, LOGITS_BYTES, ALLOCATOR_SLACK, ALLOCATOR_SLACK, gradients_stay=True, foreach=True, prefill=True
+)
 
 _WHY_TRAINING = (
     "the loss's copies of the logits (14 or 16 bytes each)",
@@ -183,7 +189,10 @@ _WHY_TRAINING = (
     "a foreach optimizer's temporaries (0 when fused)",
 )
 _WHY_KEPT_GRADIENTS = "gradients kept from an earlier micro-batch (0 without gradient accumulation)"
-_WHY_GENERATING = ("the CUDA context (0.5–1.0 GB)",)
+_WHY_GENERATING = (
+    "the CUDA context (0.5–1.0 GB)",
+    "how much of a sequence is prompt, read in one pass (6·f + 7·h a token)",
+)
 
 
 def estimate(architecture: Architecture, setting: Setting) -> Estimate:
@@ -276,13 +285,14 @@ def saved_per_layer(architecture: Architecture, setting: Setting) -> int:
     Half precision, in bytes: each RMSNorm keeps its fp32 input 4h, the normalized value 2h and its output 2h;
     attention keeps queries, keys, values, its output (2q + 2k each in half) and a log-sum 4 a head; the gated
     feed-forward keeps four values of width f. Autocast keeps the residual stream in fp32 and one half copy of
-    a norm's output for each linear layer that reads it. With LoRA the frozen norms keep their input alone, and
-    each adapter a copy of its input.
+    a norm's output for each linear layer that reads it; clipping keeps what it clips. With LoRA the frozen
+    norms keep their input alone, and each adapter a copy of its input.
     """
     h, f = architecture.hidden_size, architecture.intermediate_size
     q, k = architecture.query_heads * architecture.head_dim, architecture.kv_heads * architecture.head_dim
     width = 4 if setting.regime == "fp32" and not setting.autocast else 2
     attention = width * (2 * q + 2 * k) + 4 * architecture.query_heads
+    attention += width * (q + 2 * k) if architecture.clip_qkv is not None else 0
     if setting.method == "lora":
         norms = 2 * 4 * h + (4 * (q + k) if architecture.qk_norm != "none" else 0)
         inputs = 2 * (5 * h + q + f)
@@ -338,7 +348,7 @@ def _phases(
 ) -> tuple[Phase, ...]:
     context = _context(setting, margins)
     if setting.method == "inference":
-        return (Phase("generation", (*states, *_generating(architecture, setting), context)),)
+        return (Phase("generation", (*states, *_generating(architecture, setting, margins), context)),)
     gradients = tuple(part for part in states if part.name == "gradients")
     others = tuple(part for part in states if part.name != "gradients")
     stay = margins.gradients_stay or (setting.method == "full" and STATES[setting.regime].buffered)
@@ -349,7 +359,7 @@ def _phases(
         Phase("optimizer step", (*others, *gradients, *_temporaries(architecture, setting, margins), context)),
     ]
     if setting.concurrency:
-        generating = (*resident, *_generating(architecture, setting), context)
+        generating = (*resident, *_generating(architecture, setting, margins), context)
         phases.insert(0, Phase("generation", generating))
     return tuple(phases)
 
@@ -396,14 +406,21 @@ def _temporaries(architecture: Architecture, setting: Setting, margins: _Margins
     return (Part("overhead", size * trained_parameters(architecture, setting), f"{size}·N, foreach temporaries"),)
 
 
-def _generating(architecture: Architecture, setting: Setting) -> tuple[Part, ...]:
+def _generating(architecture: Architecture, setting: Setting, margins: _Margins) -> tuple[Part, ...]:
+    """KV cache and working memory.
+
+    A prompt read in one pass holds three values of width f and three and a half of width h a token in half
+    precision: what Qwen2.5's published table shows beyond weights and KV cache, from 0.5B to 7B.
+    """
     sequences = max(setting.concurrency, 1)
     width = setting.weight_bytes
-    cache = kv_cache_bytes(architecture, sequences * setting.seq_len, width)
+    tokens = sequences * setting.seq_len
     each = architecture.kv_bytes_per_token(width)
+    prefill = width * (6 * architecture.intermediate_size + 7 * architecture.hidden_size) // 2
+    working = GENERATION_BYTES + (prefill * tokens if margins.prefill else 0)
     return (
-        Part("KV cache", cache, f"{each:,} a token × {sequences} × {setting.seq_len:,}"),
-        Part("overhead", GENERATION_BYTES, "generate's working memory"),
+        Part("KV cache", kv_cache_bytes(architecture, tokens, width), f"{each:,} a token × {tokens:,}"),
+        Part("overhead", working, "generate's working memory"),
     )
 
 
@@ -417,4 +434,5 @@ def _why(setting: Setting) -> tuple[str, ...]:
     if setting.method == "inference":
         return _WHY_GENERATING
     kept = not STATES[setting.regime].buffered or setting.method == "lora"
-    return (*_WHY_TRAINING, _WHY_KEPT_GRADIENTS) if kept else _WHY_TRAINING
+    reasons = (*_WHY_TRAINING, _WHY_KEPT_GRADIENTS) if kept else _WHY_TRAINING
+    return (*reasons, _WHY_GENERATING[-1]) if setting.concurrency else reasons

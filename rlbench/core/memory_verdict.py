@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rlbench.core.card import Architecture, ModelCard
+from rlbench.core.architecture import Architecture
+from rlbench.core.card import ModelCard
 from rlbench.core.gpu import Gpu
 from rlbench.core.memory import GB, Estimate, Setting, estimate
 from rlbench.core.record import MemoryValues, Record
