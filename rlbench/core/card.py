@@ -118,7 +118,7 @@ class ModelCard(Value):
     license: str
     architecture: Architecture
     stated_parameters: int | None = Field(default=None, gt=0)
-    """What the makers say the parameters count to; must equal what the architecture gives."""
+    """A second count, made apart from the architecture (from a source, or by hand); the two must agree."""
     shipped_dtype: str | None = None
     """Of the weights on the hub."""
     context: Context
