@@ -79,7 +79,7 @@ def _gather(
 
     from rlbench import __version__
     from rlbench.catalogue import find_gpu, find_price
-    from rlbench.cli.measured import command_line
+    from rlbench.cli.common import command_line
     from rlbench.plans.comparison import Sources, estimates, generated_prompts
     from rlbench.report.comparison import Question
     from rlbench.report.comparison import compare as compare_records
