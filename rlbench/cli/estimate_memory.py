@@ -225,6 +225,7 @@ def _rows(
             else None,
             "as_trl_runs_it": {
                 "regime": trl.setting.regime,
+                "checkpointing": trl.setting.checkpointing,
                 "bytes_per_parameter": trl.bytes_per_parameter,
                 "states_bytes": trl.states_bytes,
                 "peak_bytes": trl.peak.bytes,

@@ -29,7 +29,7 @@ LETTERS = {
 def headline(card: "ModelCard", found: Estimate) -> str:
     """Which model, in which setting."""
     setting = found.setting
-    shape = f"{setting.micro_batch} × {setting.seq_len:,} tokens"
+    shape = f"{setting.micro_batch} × {setting.seq_len:,} tokens, checkpointing {setting.checkpointing}"
     if setting.method == "inference":
         shape = f"{max(setting.concurrency, 1)} × {setting.seq_len:,} tokens"
         how = f"generation with transformers, {setting.weight_bytes} bytes a weight"
@@ -37,7 +37,7 @@ def headline(card: "ModelCard", found: Estimate) -> str:
         how = f"LoRA rank {setting.lora_rank} on {setting.weight_bytes}-byte weights ({setting.regime})"
     else:
         how = f"{setting.regime}: {STATES[setting.regime].formula}"
-    return f"{card.name}, {found.parameters:,} parameters; {how}; {shape}, checkpointing {setting.checkpointing}"
+    return f"{card.name}, {found.parameters:,} parameters; {how}; {shape}"
 
 
 def parts_table(found: Estimate) -> "Table":
@@ -74,10 +74,11 @@ def bar(phase: Phase) -> "Text":
 def range_sentence(found: Estimate) -> str:
     """Low, high, and why they differ."""
     phases = ", ".join(f"{phase.name} {phase.bytes / GB:.1f}" for phase in found.phases)
-    return (
+    sentence = (
         f"peak {found.peak.bytes / GB:.1f} GB, between {found.low_bytes / GB:.1f} and {found.high_bytes / GB:.1f}: "
-        f"{'; '.join(found.why_a_range)}. Phases: {phases} GB."
+        f"{'; '.join(found.why_a_range)}."
     )
+    return f"{sentence} Phases: {phases} GB." if len(found.phases) > 1 else sentence
 
 
 def trl_sentence(card: "ModelCard", setting: Setting) -> str:
@@ -85,7 +86,7 @@ def trl_sentence(card: "ModelCard", setting: Setting) -> str:
     if setting.method == "inference":
         return "TRL as `rlbench probe` runs it generates with fp32 weights: --regime fp32."
     found = estimate(card.architecture, as_trl_runs_it(setting))
-    name = "fp32 with autocast" if found.setting.autocast else "fp32"
+    name = "fp32 with autocast, checkpointing full" if found.setting.autocast else "fp32"
     return (
         f"TRL as `rlbench probe` runs it ({name}): {found.bytes_per_parameter:.2f} bytes a parameter, "
         f"{found.states_bytes / GB:.2f} GB of states, peak {found.peak.bytes / GB:.1f} GB."

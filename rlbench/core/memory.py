@@ -216,10 +216,11 @@ def estimate(architecture: Architecture, setting: Setting) -> Estimate:
 def as_trl_runs_it(setting: Setting) -> Setting:
     """The same step with the states that TRL's trainer holds under `rlbench probe`'s settings.
 
-    `rlbench probe` loads fp32 weights and lets TRL's autocast multiply in bf16 on a GPU: 4 + 4 + 8 bytes per
-    parameter, not 18. On the CPU everything is fp32.
+    `rlbench probe` loads fp32 weights; on a GPU TRL's autocast multiplies in bf16 and activations are computed
+    again (gradient checkpointing): 4 + 4 + 8 bytes per parameter, not 18. On the CPU everything is fp32.
     """
-    return setting.model_copy(update={"regime": "fp32"})
+    checkpointing = "full" if setting.device == "gpu" else "none"
+    return setting.model_copy(update={"regime": "fp32", "checkpointing": checkpointing})
 
 
 def model_states(architecture: Architecture, setting: Setting) -> tuple[Part, ...]:

@@ -29,6 +29,10 @@ class Meter(Protocol):
 
     how: str
 
+    def new_step(self) -> None:
+        """Be told that a step begins."""
+        ...
+
     def most(self, work: Callable[[], None]) -> int:
         """Run `work` and give the most bytes held during it, beyond the baseline."""
         ...
@@ -136,6 +140,7 @@ def _steps(
         context.progress("AdamW step", number, STEPS)
         context.deadline.check()
         step.clear_gradients()
+        meter.new_step()
         phases["forward"] = meter.most(forward)
         phases["backward"] = meter.most(lambda: held.pop().backward())
         phases["optimizer step"] = meter.most(step.step)
@@ -222,6 +227,9 @@ class _CudaMeter:
 
     how = "phases: torch.cuda.max_memory_allocated; peak: max_memory_reserved"
 
+    def new_step(self) -> None:
+        """The counters are reset for each phase."""
+
     def most(self, work: Callable[[], None]) -> int:
         import torch
 
@@ -242,8 +250,11 @@ class _TracedMeter:
         self.tracker = MemTracker()
         self.tracker.track_external(model, *step.masters, *step.buffers)
 
-    def most(self, work: Callable[[], None]) -> int:
+    def new_step(self) -> None:
+        # It refuses a second forward pass of a module whose figures of the first it still holds.
         self.tracker.reset_mod_stats()
+
+    def most(self, work: Callable[[], None]) -> int:
         with self.tracker:
             work()
         return sum(snapshot["Total"] for snapshot in self.tracker.get_tracker_snapshot("peak").values())

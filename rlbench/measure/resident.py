@@ -24,6 +24,9 @@ class ResidentMemory:
         gc.collect()
         self.baseline: int = self._process.memory_info().rss
 
+    def new_step(self) -> None:
+        """Memory at rest counts, so nothing is reset."""
+
     def now(self) -> int:
         """Bytes beyond the baseline."""
         return int(self._process.memory_info().rss) - self.baseline
