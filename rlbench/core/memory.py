@@ -185,14 +185,11 @@ _HIGH = _Margins(
 _WHY_TRAINING = (
     "the loss's copies of the logits (14 or 16 bytes each)",
     "the allocator's slack (0–10% of activations and logits)",
-    "the CUDA context (0.5–1.0 GB)",
     "a foreach optimizer's temporaries (0 when fused)",
 )
 _WHY_KEPT_GRADIENTS = "gradients kept from an earlier micro-batch (0 without gradient accumulation)"
-_WHY_GENERATING = (
-    "the CUDA context (0.5–1.0 GB)",
-    "how much of a sequence is prompt, read in one pass (6·f + 7·h a token)",
-)
+_WHY_PROMPT = "how much of a sequence is prompt, read in one pass (6·f + 7·h a token)"
+_WHY_CONTEXT = "the CUDA context (0.5–1.0 GB)"
 
 
 def estimate(architecture: Architecture, setting: Setting) -> Estimate:
@@ -432,8 +429,9 @@ def _context(setting: Setting, margins: _Margins) -> Part:
 
 
 def _why(setting: Setting) -> tuple[str, ...]:
-    if setting.method == "inference":
-        return _WHY_GENERATING
-    kept = not STATES[setting.regime].buffered or setting.method == "lora"
-    reasons = (*_WHY_TRAINING, _WHY_KEPT_GRADIENTS) if kept else _WHY_TRAINING
-    return (*reasons, _WHY_GENERATING[-1]) if setting.concurrency else reasons
+    training = () if setting.method == "inference" else _WHY_TRAINING
+    kept = setting.method == "lora" or not STATES[setting.regime].buffered
+    gradients = (_WHY_KEPT_GRADIENTS,) if training and kept else ()
+    prompt = (_WHY_PROMPT,) if setting.concurrency or not training else ()
+    context = (_WHY_CONTEXT,) if setting.device == "gpu" else ()
+    return (*training, *gradients, *prompt, *context)
