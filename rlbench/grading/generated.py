@@ -56,6 +56,13 @@ never old often people quiet simple small sometimes strong summer today together
 """
 
 
+_FUNCTION_WORDS = """
+all and are but can for from had has have her his how its not one our she that the their them they this was were
+what when which who will with you your
+"""
+"""Words of three letters and more that say nothing by themselves."""
+
+
 class Scores(NamedTuple):
     strict: float
     lenient: float
@@ -203,7 +210,11 @@ def _says_something(prompt: GeneratedPrompt, text: str, at_least: int) -> bool:
     """Whether `text` has enough words, is not one word over and over, and adds a real word to the prompt's."""
     words = [word.lower() for word in _words(text)]
     asked = {word.lower() for word in _words(prompt.prompt)}
-    new = {word for word in words if len(word) >= 3 and re.search("[aeiouy]", word)} - asked
+    new = (
+        {word for word in words if len(word) >= 3 and re.search("[aeiouy]", word)}
+        - asked
+        - set(_FUNCTION_WORDS.split())
+    )
     distinct = len(set(words))
     return len(words) >= at_least and distinct >= 2 and 2 * distinct > len(words) and bool(new)
 

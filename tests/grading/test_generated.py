@@ -78,6 +78,7 @@ def test_an_echo_of_the_prompt_earns_nothing(task: str) -> None:
         ("short-answer", "ocean", "Vast blue water.\n\nIt is home to many fish and covers most of Earth.", 0, 1),
         ("short-answer", "ocean", "A vast and deep body of cold salt water that covers most of Earth", 0, 0),
         ("short-answer", "ocean", "Describe an ocean", 0, 0),
+        ("short-answer", "ocean", "The Ocean.", 0, 0),
         ("lowercase", "ocean", "the waves roll in all day.", 1, 1),
         ("lowercase", "ocean", "The waves roll in all day.", 0, 1),
         ("lowercase", "ocean", "The Atlantic Waves roll in all day.", 0, 0),
