@@ -25,10 +25,12 @@ def probe(
     mode: Annotated[
         str | None, typer.Option(help="think, no_think or base.", show_default="no_think where there is one")
     ] = None,
-    steps: Annotated[int, typer.Option(help="Optimizer steps; asking for more later goes on.", min=1)] = 8,
+    steps: Annotated[int, typer.Option(help="Optimizer steps; more of them later keep stage 0.", min=1)] = 8,
     group_size: Annotated[int, typer.Option(help="Completions of a prompt in a step.", min=2)] = 8,
     prompts_per_step: Annotated[int, typer.Option(min=1)] = 4,
-    training_prompts: Annotated[int, typer.Option(help="Size of the fixed pool trained on.", min=1)] = 64,
+    training_prompts: Annotated[
+        int | None, typer.Option(help="Size of the fixed pool trained on.", min=1, show_default="64, or all there are")
+    ] = None,
     held_out: Annotated[int, typer.Option(help="Prompts of the paired evaluation.", min=2)] = 40,
     samples: Annotated[int, typer.Option(help="Samples of each held-out prompt, before and after.", min=1)] = 4,
     max_new_tokens: Annotated[

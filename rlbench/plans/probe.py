@@ -10,7 +10,7 @@ from rlbench.core.job import EngineSpec, GrpoProbe, Job, Targets
 from rlbench.core.subject import Mode, Sampling, Subject
 from rlbench.core.value import Value
 from rlbench.errors import InputError, UnknownName
-from rlbench.grading.generated import generate, generated_task, task_hash
+from rlbench.grading.generated import available, generate, generated_task, task_hash
 from rlbench.measure.host import catalogue_name
 from rlbench.plans.base import Forecast, Planned, Surroundings, this_device, versions_for
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MICRO_BATCH = 4
 """Completions in one backward pass: the logits of 16 of smollm2-135m's took 5.8 GB, 4 cost no time (tried on a CPU)."""
+
+DEFAULT_POOL = 64
 
 THINKING_ROOM = 1024
 """Tokens added to a task's own cap where the model thinks before it answers."""
@@ -47,7 +49,8 @@ class ProbeRequest(Value):
     steps: int = Field(default=8, gt=0)
     group_size: int = Field(default=8, gt=1)
     prompts_per_step: int = Field(default=4, gt=0)
-    training_prompts: int = Field(default=64, gt=0)
+    training_prompts: int | None = Field(default=None, gt=0)
+    """None: 64, or all that the task has."""
     held_out: int = Field(default=40, gt=1)
     samples: int = Field(default=4, gt=0)
     max_new_tokens: int | None = Field(default=None, gt=0)
@@ -67,13 +70,14 @@ class ProbeRequest(Value):
         """
         from rlbench.catalogue import CANDIDATES, find_model
 
-        if self.prompts_per_step > self.training_prompts:
+        pool = self._pool()
+        if self.prompts_per_step > pool:
             raise InputError(
-                f"{self.prompts_per_step} prompts a step need as many training prompts, not {self.training_prompts}: "
+                f"{self.prompts_per_step} prompts a step need as many training prompts, not {pool}: "
                 "raise --training-prompts or lower --prompts-per-step."
             )
         generate(self.task, self.seed, self.held_out, "held-out")
-        generate(self.task, self.seed, self.training_prompts, "training")
+        generate(self.task, self.seed, pool, "training")
         return [self._planned(find_model(name), around) for name in self.models or CANDIDATES]
 
     def _planned(self, card: "ModelCard", around: Surroundings) -> Planned:
@@ -124,6 +128,9 @@ class ProbeRequest(Value):
             how="probes: the seconds of smollm2-135m on two CPU cores, scaled by tokens and parameters",
         )
 
+    def _pool(self) -> int:
+        return self.training_prompts or min(DEFAULT_POOL, available(self.task, "training"))
+
     def _mode(self, card: "ModelCard") -> Mode:
         if self.mode is None:
             return "no_think" if "no_think" in card.modes else card.default_mode
@@ -142,7 +149,7 @@ class ProbeRequest(Value):
             group_size=self.group_size,
             micro_batch=gcd(self.prompts_per_step * self.group_size, MICRO_BATCH),
             learning_rate=self.learning_rate or card.learning_rate,
-            training_prompts=self.training_prompts,
+            training_prompts=self._pool(),
             held_out_prompts=self.held_out,
             samples_per_prompt=self.samples,
             stop_at_gates=not self.train_anyway,

@@ -25,7 +25,7 @@ from rlbench.core.subject import Subject
         (["smollm2-135m", "--lr", "-1"], "lr: input should be greater than 0"),
         (["smollm2-135m", "--price", "-1"], "--price"),
         (["smollm2-135m", "--task", "sums", "--held-out", "100"], "has 67 held-out prompts, not 100"),
-        (["smollm2-135m", "--task", "sums"], "has 33 training prompts, not 64"),
+        (["smollm2-135m", "--task", "sums", "--training-prompts", "64"], "has 33 training prompts, not 64"),
         (["smollm2-135m", "--prompts-per-step", "65"], "65 prompts a step need as many training prompts, not 64"),
     ],
 )
