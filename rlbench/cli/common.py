@@ -132,7 +132,8 @@ def validation_sentence(error: Any, what: str) -> str:
     """The first complaint of a pydantic ValidationError, as a sentence about `what`."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{what}: {where + ': ' if where else ''}{first['msg'][:1].lower()}{first['msg'][1:]}."
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{what}: {where + ': ' if where else ''}{message[:1].lower()}{message[1:]}."
 
 
 def comma_list(values: Iterable[str]) -> tuple[str, ...]:

