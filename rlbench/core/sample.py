@@ -46,6 +46,8 @@ class Sample(Value):
     lenient: float | None = None
     """Score by the forgiving verifier: right answer, wrong format."""
     verdict: Verdict | None = None
+    parts: dict[str, tuple[bool, ...]] = Field(default_factory=dict)
+    """Verdicts on the parts of an answer: of IFEval, each instruction `strict` and `loose`."""
 
     @property
     def key(self) -> SampleKey:

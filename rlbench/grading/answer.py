@@ -1,6 +1,6 @@
-"""Finding the final answer in a response. String work only: linear in the text and free of sympy.
+r"""Finding the final answer in a response. String work only: linear in the text and free of sympy.
 
-An answer counts as given in *final form* when it stands in a box (`\\boxed{…}`; the last one, or the last
+An answer counts as given in *final form* when it stands in a box (`\boxed{…}`; the last one, or the last
 row of boxes joined by commas, "and" or "or") or after a phrase such as "the answer is" or "Answer:".
 Anything else is only a number or formula that happens to come last.
 """
@@ -40,7 +40,7 @@ class Found(NamedTuple):
 
 def after_thinking(text: str) -> str:
     """What follows the last closed `<think>` block; nothing when the block never closes."""
-    before, closed, after = text.rpartition("</think>")
+    _, closed, after = text.rpartition("</think>")
     if closed:
         return after
     return "" if "<think>" in text else text

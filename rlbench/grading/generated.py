@@ -110,6 +110,11 @@ def generated_task(name: str) -> GeneratedTask:
         raise UnknownName("generated task", name, _TASKS) from None
 
 
+def count_prompts(task: str, split: Split = "held-out") -> int:
+    """How many prompts a part of the task has."""
+    return len(_part(task, split))
+
+
 def generate(task: str, seed: int, count: int, split: Split = "held-out") -> list[GeneratedPrompt]:
     """The first `count` prompts of a part of the task in the order of `seed`; a larger count only adds to them.
 

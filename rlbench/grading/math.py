@@ -21,7 +21,7 @@ Kind = Literal["answer", "text"]
 
 
 class Judgement(NamedTuple):
-    """`verdict` is forgiving: right wherever the answer stands. `in_final_form`: it stood in a box or after a phrase."""
+    """`verdict` forgives: right wherever the answer stands. `in_final_form`: it stood in a box or after a phrase."""
 
     verdict: Verdict
     in_final_form: bool
@@ -122,7 +122,7 @@ def same_answer(given: str, gold: str) -> bool:
 
 
 def unwrap(answer: str) -> str:
-    """The answer without dollar signs, box, bold face, brackets or a `\\text{…}` around the whole of it."""
+    r"""The answer without dollar signs, box, bold face, brackets or a `\text{…}` around the whole of it."""
     answer = _BOLD.sub(r"\1", answer.strip())
     if answer.count("\\boxed") > 1:
         return answer

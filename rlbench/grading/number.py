@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 _CURRENCY = "$€£¥₹₩"
 _UNITS = (
-    "mm cm dm m km in ft yd mi inch inches foot feet mile miles meter meters metre metres g kg mg lb lbs oz "
-    "s sec min h hr hrs ms second seconds minute minutes hour hours day days week weeks month months year years "
-    "l ml degrees degree dollars dollar cents cent points point units unit people ways"
-).split()  # fmt: skip
+    "mm", "cm", "dm", "m", "km", "in", "ft", "yd", "mi", "inch", "inches", "foot", "feet", "mile", "miles", "meter",
+    "meters", "metre", "metres", "g", "kg", "mg", "lb", "lbs", "oz", "s", "sec", "min", "h", "hr", "hrs", "ms",
+    "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks", "month", "months",
+    "year", "years", "l", "ml", "degree", "degrees", "dollar", "dollars", "cent", "cents", "point", "points",
+    "unit", "units", "people", "ways",
+)  # fmt: skip
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[  ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _PLAIN = re.compile(rf"(?P<sign>[+-]?)\s*(?P<number>{_NUMBER})")
 _FRACTION = re.compile(r"(?P<sign>[+-]?)(?:(?P<whole>\d{1,30})\s+)?(?P<top>\d{1,30})\s*/\s*(?P<bottom>\d{1,30})")

@@ -6,6 +6,7 @@ one that is late is killed and replaced, and its answer counts as `timeout`. Thi
 on every platform, which math-verify's own timeout (`signal.alarm`) does not.
 """
 
+import atexit
 import json
 import os
 import queue
@@ -14,6 +15,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from types import TracebackType
 
 from rlbench.errors import MissingPackage, RlbenchError
@@ -68,6 +70,14 @@ class GradingPool:
         """End the processes."""
         for worker in self._all:
             worker.stop()
+
+
+@cache
+def shared_pool() -> GradingPool:
+    """The one pool of this process, ended with it."""
+    pool = GradingPool(workers=1)
+    atexit.register(pool.close)
+    return pool
 
 
 class _Worker:
