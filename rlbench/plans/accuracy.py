@@ -98,7 +98,7 @@ class AccuracyRequest(Value):
 
 
 def default_cap(card: "ModelCard", mode: Mode, task: str) -> int:
-    """The cap when the user gives none: the card's for the mode, else the task's, leaving half the context to the prompt."""
+    """The cap when the user gives none: the card's, else the task's, leaving half of the context to the prompt."""
     spec = card.modes[mode]
     if is_generated(task):
         from rlbench.grading.generated import generated_task

@@ -1,9 +1,8 @@
-"""Accuracy: K samples of every problem of a task, each scored and stored as it comes, with an interval over problems."""
+"""Accuracy: K samples of every problem of a task, each scored and stored as it comes."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rlbench.core.card import ModeSpec
 from rlbench.core.cost import usd
 from rlbench.core.job import Attempt, Job
 from rlbench.core.record import AccuracyValues, Outcome
@@ -41,7 +40,7 @@ def summarise(job: Job, attempt: Attempt, samples: Iterator[Sample]) -> Outcome:
     return summary(job, attempt, samples)
 
 
-def graded(sample: Sample, spec: ModeSpec, score: "Metrics | None") -> Sample:
+def graded(sample: Sample, score: "Metrics | None") -> Sample:
     """The sample with its scores. `score` is `None` where there was no answer to score.
 
     A truncated answer is strictly wrong, whatever it holds so far; the lenient score looks at what it holds.
@@ -54,11 +53,8 @@ def graded(sample: Sample, spec: ModeSpec, score: "Metrics | None") -> Sample:
     for kind in ("timeout", "unparsable"):
         if score.get(kind):
             verdict = "timeout" if kind == "timeout" else "unparsable"
-    parts = {
-        name: tuple(score[f"inst_level_{name}_acc"])
-        for name in ("strict", "loose")
-        if f"inst_level_{name}_acc" in score
-    }
+    levels = {"strict": "inst_level_strict_acc", "loose": "inst_level_loose_acc"}
+    parts = {name: tuple(score[level]) for name, level in levels.items() if level in score}
     counted = 0.0 if sample.truncated else strict
     return sample.model_copy(update={"strict": counted, "lenient": lenient, "verdict": verdict, "parts": parts})
 
@@ -117,7 +113,7 @@ class _Answers:
         answer = parts.answer.strip() if sample.finish_reason != "stopped_in_thinking" else ""
         assert self._task is not None
         score: Metrics | None = self._task.process_results(instance.doc, [answer]) if answer else None
-        self._context.sink(graded(sample, self._spec, score))
+        self._context.sink(graded(sample, score))
         self._stored += 1
         self._context.progress("samples", self._stored, self._wanted)
         self._context.deadline.check()
