@@ -47,7 +47,7 @@ def _finding(card: ModelCard, claim: Claim, records: Sequence[Record]) -> tuple[
     if claim.quantity == "published_score":
         return _score(card, claim, records)
     if claim.quantity == "measure":
-        return "open", "Nothing here decides it."
+        return "open", "Only a measurement, or the reader, can decide it."
     if claim.quantity == "states_bytes":
         per_parameter = next(states.total for regime, states in STATES.items() if regime == (claim.regime or "mixed"))
         how = f"{card.parameters:,} parameters × {per_parameter} bytes ({claim.regime})"
@@ -75,11 +75,25 @@ def _fact(claim: Claim, found: float | str | bool | None) -> tuple[Finding, str]
         return "open", f"The card does not say the {what}."
     if isinstance(found, bool | str):
         holds = str(found).lower() == str(claim.expected).lower()
-        return ("holds" if holds else "does not hold"), f"{what.capitalize()}: {found}."
-    source = "computed from the architecture" if "parameters" in what else "in the model's configuration"
-    return _figure(
-        claim, found, f"{{}} {what}, {source}." if "parameters" in what else f"{what.capitalize()}: {{}}, {source}."
-    )
+        said = (
+            f"The {what} is {found}."
+            if isinstance(found, str)
+            else f"Input and output are {'' if found else 'not '}tied."
+        )
+        return ("holds" if holds else "does not hold"), said
+    return _figure(claim, found, _SENTENCES[claim.quantity])
+
+
+_SENTENCES = {
+    "parameters": "{} parameters, computed from the architecture.",
+    "non_embedding_parameters": "{} parameters outside the embeddings, computed from the architecture.",
+    "context_native": "A native context of {} tokens, as the card has it from the configuration.",
+    "context_extended": "A context of {} tokens when extended, as the card has it from its makers.",
+    "layers": "{} layers in the configuration.",
+    "hidden_size": "A width of {} in the configuration.",
+    "vocab_size": "{} words of vocabulary in the configuration.",
+}
+"""Each with a place for the figure found."""
 
 
 def _figure(claim: Claim, found: float, sentence: str) -> tuple[Finding, str]:

@@ -5,14 +5,17 @@ are placeholders that become CSS variables, so that the charts follow the page i
 carries its figures as a title, which is what a browser shows on hovering and a screen reader says.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 WIDE, NARROW = 740, 320
 """Width of the plotting area in pixels."""
+HEIGHT = 300
+LABEL_SIZE = 11
 
 INK, MUTED, GRID, ACCENT, PAPER = "#010101", "#020202", "#030303", "#040404", "#050505"
 SERIES = tuple(f"#0501{i:02x}" for i in range(8))
@@ -108,27 +111,66 @@ def scatter(title: str, description: str, x: str, y: str, points: Sequence[Point
     import altair as alt
 
     rows = [{**vars(p), "low": _or(p.low, p.y), "high": _or(p.high, p.y)} for p in points]
+    domain = [min(p.x for p in points) / 1.5, max(p.x for p in points) * 1.5]
 
     def draw(width: int) -> Any:
-        costs = alt.X("x:Q", scale=alt.Scale(type="log", padding=24), axis=alt.Axis(title=x, format="$~g", tickCount=5))
-        share = alt.Axis(title=y, format=".0%", tickCount=5)
+        scale = alt.Scale(type="log", domain=domain, nice=False)
+        costs = alt.X("x:Q", scale=scale, axis=alt.Axis(title=x, format="$~g", tickCount=5))
+        share = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(title=y, format=".0%", tickCount=5))
         data = alt.Chart(alt.Data(values=rows))
-        rule = data.mark_rule(color=MUTED).encode(x=costs, y=alt.Y("low:Q", axis=share), y2="high:Q")
+        rule = data.mark_rule(color=MUTED).encode(x=costs, y="low:Q", y2="high:Q")
         point = data.mark_point(color=ACCENT, filled=True, size=85, opacity=1).encode(
-            x=costs, y=alt.Y("y:Q", axis=share, scale=alt.Scale(zero=True)), shape=_shape(alt), description="words:N"
+            x=costs, y=share, shape=_shape(alt), description="words:N"
         )
-        # Where points crowd, names alternate between above and below.
-        above = [row for i, row in enumerate(sorted(rows, key=lambda r: r["x"])) if i % 2 == 0]
-        below = [row for row in rows if row not in above]
         names = [
-            alt.Chart(alt.Data(values=some))
-            .mark_text(color=INK, dy=dy, fontSize=11, limit=160)
-            .encode(x=costs, y="y:Q", text="label:N")
-            for some, dy in ((above, -13), (below, 15))
+            alt.Chart(alt.Data(values=[vars(place.point)]))
+            .mark_text(color=INK, align=place.align, dx=place.dx, dy=place.dy, fontSize=LABEL_SIZE)
+            .encode(x=costs, y=share, text="label:N")
+            for place in _places(points, domain, width)
         ]
-        return alt.layer(rule, point, *names).properties(width=width, height=300)
+        return alt.layer(rule, point, *names).properties(width=width, height=HEIGHT)
 
     return _chart(title, description, draw)
+
+
+class Place(NamedTuple):
+    """Where the name of a point stands, relative to it."""
+
+    point: Point
+    align: str
+    dx: float
+    dy: float
+
+
+def _places(points: Sequence[Point], domain: Sequence[float], width: int) -> list[Place]:
+    """Names beside their points, each on the first side where it covers neither a point nor another name."""
+    span = math.log(domain[1] / domain[0])
+    at = {p: (width * math.log(p.x / domain[0]) / span, HEIGHT * (1 - p.y)) for p in points}
+    taken = [(x - 7, y - 7, x + 7, y + 7) for x, y in at.values()]
+    placed = []
+    for point in sorted(points, key=lambda p: p.y):
+        x, y = at[point]
+        long = LABEL_SIZE * 0.62 * len(point.label)
+        sides = (
+            (Place(point, "left", 10, 1), (x + 9, x + 9 + long)),
+            (Place(point, "right", -10, 1), (x - 9 - long, x - 9)),
+            (Place(point, "center", 0, -14), (x - long / 2, x + long / 2)),
+            (Place(point, "center", 0, 15), (x - long / 2, x + long / 2)),
+        )
+        boxes = [(place, (left, y + place.dy - 6, right, y + place.dy + 6)) for place, (left, right) in sides]
+        free = [item for item in boxes if item[1][0] >= 0 and not any(_overlap(item[1], other) for other in taken)]
+        place, box = (free or boxes)[0]
+        taken.append(box)
+        placed.append(place)
+    return placed
+
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom in pixels."""
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def stacks(
@@ -254,7 +296,7 @@ def _svg(chart: Any, title: str, description: str) -> str:
         .configure_axisY(domain=False)
         .configure_legend(labelColor=INK, labelFontSize=11)
     )  # fmt: skip
-    return _for_the_page(vl_convert.vegalite_to_svg(styled.to_dict()), title, description)
+    return _for_the_page(vl_convert.vegalite_to_svg(styled.to_dict(validate=False)), title, description)
 
 
 def _for_the_page(svg: str, title: str, description: str) -> str:

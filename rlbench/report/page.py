@@ -34,6 +34,9 @@ SECTIONS = (
 CHARTED_TASKS = 4
 """Tasks with a chart of their own, the best covered ones; every task has its table."""
 
+FEW_SCORES = 9
+"""A task with no measured and at most so many published scores is folded away with others of its kind."""
+
 PARTS = (
     ("weights", "weights_bytes"),
     ("gradients", "gradients_bytes"),
@@ -77,6 +80,7 @@ def _view(comparison: Comparison) -> dict[str, Any]:
     from markupsafe import Markup
 
     by_task = _accuracy_by_task(comparison)
+    charted = [(task, records) for task, records in by_task if len(records) > 1][:CHARTED_TASKS]
     probes = _of(comparison.records, ProbeValues)
     memories = sorted(_of(comparison.records, MemoryValues), key=lambda r: r.provenance != "measured")
     return {
@@ -92,14 +96,14 @@ def _view(comparison: Comparison) -> dict[str, Any]:
         "probes": probes,
         "quality_chart": _quality_chart(comparison),
         "speeds": sorted(_of(comparison.records, RolloutValues), key=lambda r: r.provenance != "measured"),
-        "accuracy_charts": [_accuracy_chart(task, records) for task, records in by_task if len(records) > 1][
-            :CHARTED_TASKS
-        ],
+        "accuracy_charts": [_accuracy_chart(task, records) for task, records in charted],
         "accuracy_by_task": by_task,
+        "accuracy_own": sum(records[0].provenance == "measured" or len(records) > FEW_SCORES for _, records in by_task),
         "memory_chart": _memory_chart(comparison),
         "memories": memories,
         "memory_ratios": _memory_ratios(memories),
-        "missing": [(m, list(rows)) for m, rows in groupby(comparison.missing, key=lambda row: row.model)],
+        "claims": [(model, list(rows)) for model, rows in groupby(comparison.claims, key=lambda row: row.model)],
+        "missing": [(model, list(rows)) for model, rows in groupby(comparison.missing, key=lambda row: row.model)],
         "completions": _completions(comparison.examples),
         "prices": _prices(comparison),
         "hosts": _hosts(comparison.measured),
@@ -201,15 +205,14 @@ def _accuracy_chart(task: str, records: Sequence[Record]) -> Chart:
         values = record.values
         assert isinstance(values, AccuracyValues)
         label = _label(record) + (f" · {record.subject.mode}" if record.subject.mode else "")
-        label += "" if record.provenance == "measured" else f" · {record.provenance}"
-        words = f"{label}: {formats.percent(values.accuracy)} ({record.provenance})"
+        words = f"{label}: {formats.percent(values.accuracy)} ({record.provenance}, {record.source})"
         bars.append(Bar(label, values.accuracy, values.ci_low, values.ci_high, record.provenance, words))
-    unique = list({bar.label: bar for bar in reversed(bars)}.values())[::-1]
     return intervals(
         f"{task}:",
-        "with 95% intervals where they are known; a circle is measured, a square is published.",
+        "with 95% intervals where they are known; a circle is measured, a square is published, "
+        "several squares in a row are several publications.",
         "share right",
-        unique,
+        sorted(bars, key=lambda bar: [b.label for b in bars].index(bar.label)),
         percent=True,
     )
 

@@ -108,7 +108,7 @@ def test_a_damaged_record_is_named_left_out_and_kept(tmp_path: Path, capsys: pyt
         (["--out", "missing/report.html"], "there is no folder missing for the report"),
         (["--out", "report.txt"], "names no format: use .html, .md, .csv, .json"),
         (["--out", "folder.html"], "is a folder"),
-        (["qwen3-4c"], "unknown model 'qwen3-4c': did you mean qwen3-4b?"),
+        (["qwen3-4c"], "unknown model 'qwen3-4c': did you mean qwen3-4b"),
         (["--gpu", "a41"], "unknown GPU 'a41'"),
         (["--price", "-1"], "--price"),
         (["--budget-usd", "-1"], "--budget-usd"),
