@@ -197,7 +197,7 @@ def _build(config: Any, check: MemoryCheck, device: str, attention: str) -> Any:
     with torch.device(device):
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=attention)
     if check.checkpointing == "full":
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model.activation_checkpointing_enable()
     return model.train()
 
 
