@@ -80,7 +80,7 @@ def _gather(
     from rlbench import __version__
     from rlbench.catalogue import find_gpu, find_price
     from rlbench.cli.common import command_line
-    from rlbench.plans.comparison import Sources, estimates, generated_prompts
+    from rlbench.plans.comparison import Sources, counterparts, estimates, generated_prompts
     from rlbench.report.comparison import Question
     from rlbench.report.comparison import compare as compare_records
     from rlbench.report.examples import examples
@@ -111,7 +111,12 @@ def _gather(
     return compare_records(
         question,
         sources.cards,
-        [*measured, *estimates(sources.cards, gpu, gpu_price), *sources.published],
+        [
+            *measured,
+            *estimates(sources.cards, gpu, gpu_price),
+            *counterparts(measured, sources.cards),
+            *sources.published,
+        ],
         examples(sources.folders, generated_prompts()),
         unreadable,
     )

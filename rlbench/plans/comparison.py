@@ -7,8 +7,9 @@ from rlbench.catalogue import CANDIDATES, find_model
 from rlbench.core.card import ModelCard
 from rlbench.core.cost import Price
 from rlbench.core.gpu import Gpu
-from rlbench.core.memory import Setting
-from rlbench.core.memory_verdict import estimate_record
+from rlbench.core.job import MemoryCheck
+from rlbench.core.memory import Setting, estimate
+from rlbench.core.memory_verdict import estimate_record, memory_values
 from rlbench.core.record import Record
 from rlbench.core.speed import estimate_rollout
 from rlbench.core.workload import workload
@@ -56,6 +57,35 @@ def estimates(cards: Iterable[ModelCard], gpu: Gpu, price: Price | None) -> list
             estimate_rollout(card, gpu, step, price=price),
         )
     ]
+
+
+def counterparts(records: Iterable[Record], cards: Iterable[ModelCard]) -> list[Record]:
+    """For each measured or traced memory check, the estimate of the same step, to stand beside it."""
+    shapes = {card.name: card.architecture for card in cards}
+    found = []
+    for record in records:
+        shape = shapes.get(record.subject.name)
+        if shape is None or record.job is None or not isinstance(record.job.settings, MemoryCheck):
+            continue
+        check, device = record.job.settings, record.job.device
+        setting = Setting(
+            regime=check.regime,
+            seq_len=check.seq_len,
+            micro_batch=check.micro_batch,
+            checkpointing=check.checkpointing,
+            device="cpu" if device == "cpu" else "gpu",
+        )
+        visible = (record.host.memory_bytes if record.host else None) or 0
+        values = memory_values(estimate(shape, setting), device, visible)
+        found.append(
+            Record(
+                subject=record.subject,
+                provenance="estimated",
+                source=f"rlbench.core.memory, for the step of: {record.source}",
+                values=values if visible else values.model_copy(update={"gpu_visible_bytes": None, "fits": None}),
+            )
+        )
+    return found
 
 
 def generated_prompts() -> dict[str, str]:

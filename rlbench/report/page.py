@@ -82,7 +82,7 @@ def _view(comparison: Comparison) -> dict[str, Any]:
     by_task = _accuracy_by_task(comparison)
     charted = [(task, records) for task, records in by_task if len(records) > 1][:CHARTED_TASKS]
     probes = _of(comparison.records, ProbeValues)
-    memories = sorted(_of(comparison.records, MemoryValues), key=lambda r: r.provenance != "measured")
+    memories = _memories(comparison)
     return {
         "style": Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         "sections": SECTIONS,
@@ -225,6 +225,8 @@ def _memory_chart(comparison: Comparison) -> Chart | None:
         values = record.values
         if not isinstance(values, MemoryValues) or values.gpu != gpu or record.subject.name in peaks:
             continue
+        if record.provenance != "estimated":
+            continue
         peaks[record.subject.name] = values.peak_bytes / formats.GIB
         for order, (name, field) in enumerate(PARTS):
             size = getattr(values, field)
@@ -244,28 +246,42 @@ def _memory_chart(comparison: Comparison) -> Chart | None:
     )
 
 
+def _memories(comparison: Comparison) -> list[Record]:
+    """What was measured first, each with the estimate of the same step below it; then the estimates for the GPU."""
+    order = {model: position for position, model in enumerate(comparison.models)}
+
+    def place(record: Record) -> tuple[bool, int, bool]:
+        on_gpu = isinstance(record.values, MemoryValues) and record.values.gpu == comparison.question.gpu
+        estimated = record.provenance == "estimated"
+        return estimated and on_gpu, order[record.subject.name], estimated
+
+    return sorted(_of(comparison.records, MemoryValues), key=place)
+
+
 def _memory_ratios(memories: Sequence[Record]) -> list[str]:
-    """Measured beside estimated, as a ratio, where both are known for a model and a regime."""
+    """Measured beside estimated, as ratios, where the same step of the same model has both."""
     found = []
     for record in memories:
-        measured = record.values
-        if record.provenance not in ("measured", "traced") or not isinstance(measured, MemoryValues):
+        if record.provenance not in ("measured", "traced") or not isinstance(record.values, MemoryValues):
             continue
         for other in memories:
-            estimate = other.values
-            if (
-                other.provenance == "estimated"
-                and isinstance(estimate, MemoryValues)
-                and other.subject.name == record.subject.name
-                and (estimate.regime, estimate.method) == (measured.regime, measured.method)
-            ):
-                ratio = measured.bytes_per_parameter / estimate.bytes_per_parameter
-                found.append(
-                    f"{record.subject.name}, {measured.regime}: {record.provenance} "
-                    f"{formats.number(measured.bytes_per_parameter)} bytes per parameter, estimated "
-                    f"{formats.number(estimate.bytes_per_parameter)}; ratio {ratio:.3f}."
-                )
+            if other.provenance != "estimated" or not isinstance(other.values, MemoryValues):
+                continue
+            if (other.subject.name, _step(other.values)) != (record.subject.name, _step(record.values)):
+                continue
+            real, guess = record.values, other.values
+            states, peak = real.bytes_per_parameter / guess.bytes_per_parameter, real.peak_bytes / guess.peak_bytes
+            found.append(
+                f"{record.subject.name}, {real.method} {real.regime}: {record.provenance} "
+                f"{formats.number(real.bytes_per_parameter)} bytes per parameter and a peak of "
+                f"{formats.gib(real.peak_bytes)}; estimated {formats.number(guess.bytes_per_parameter)} and "
+                f"{formats.gib(guess.peak_bytes)}. Ratios {states:.3f} and {peak:.3f}."
+            )
     return list(dict.fromkeys(found))
+
+
+def _step(values: MemoryValues) -> tuple[str, str, int | None, int | None]:
+    return values.regime, values.method, values.seq_len, values.micro_batch
 
 
 def _completions(examples: Sequence[Example]) -> list[tuple[str, list[tuple[str, str | None, list[Example]]]]]:

@@ -69,6 +69,13 @@ def test_the_ending_decides_the_format(ending: str, tmp_path: Path, capsys: pyte
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+def test_a_measured_step_stands_beside_the_estimate_of_the_same_step(tmp_path: Path) -> None:
+    fill(tmp_path / "store")
+    out = tmp_path / "report.html"
+    assert run(["compare", "smollm2-135m", "--store", str(tmp_path / "store"), "--out", str(out)]) == 0
+    assert "measured 16.0 bytes per parameter and a peak of 2.8 GiB; estimated 16.0 and" in out.read_text()
+
+
 def test_an_empty_store_ranks_nothing_and_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", "qwen3-4b", "--store", str(tmp_path / "none")]) == 0
     shown = capsys.readouterr().out
