@@ -108,13 +108,12 @@ def result(record: "Record") -> dict[str, Any]:
 
 
 def _show(session: Session, records: "Sequence[Record]") -> None:
-    from rich import box
     from rich.table import Table
 
     from rlbench.core.record import RolloutValues
 
-    table = Table(title=_title(records), box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("model, mode", overflow="fold", min_width=22)
+    table = Table(title=_title(records), box=None, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left")
+    table.add_column("model, mode", overflow="fold", min_width=20)
     for column in ("tokens/s", "low – high", "rollouts/h", "idle", "$/M tok", "$/1,000"):
         table.add_column(column, justify="right", no_wrap=True)
     for record in records:

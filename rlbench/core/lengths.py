@@ -6,14 +6,15 @@ from functools import lru_cache
 from statistics import NormalDist
 
 
-def completion_lengths(mean: float, cap: int, count: int, sigma: float, seed: int | None = None) -> list[int]:
+@lru_cache(maxsize=256)
+def completion_lengths(mean: float, cap: int, count: int, sigma: float, seed: int | None = None) -> tuple[int, ...]:
     """`count` lognormal lengths under a cap, whose mean is `mean` (the cap's effect included).
 
     Without a seed they are the evenly spaced quantiles, in a shuffled order: the expected batch. With one they
     are drawn.
     """
     if mean >= cap or sigma == 0:
-        return [max(1, min(cap, round(mean)))] * count
+        return (max(1, min(cap, round(mean))),) * count
     generator = random.Random(0 if seed is None else seed)
     if seed is None:
         scores = [NormalDist().inv_cdf((i + 0.5) / count) for i in range(count)]
@@ -21,7 +22,7 @@ def completion_lengths(mean: float, cap: int, count: int, sigma: float, seed: in
     else:
         scores = [generator.gauss(0, 1) for _ in range(count)]
     mu = _mu_of_capped_mean(mean / cap, sigma) + math.log(cap)
-    return [max(1, min(cap, round(math.exp(mu + sigma * score)))) for score in scores]
+    return tuple(max(1, min(cap, round(math.exp(mu + sigma * score)))) for score in scores)
 
 
 @lru_cache(maxsize=1024)
