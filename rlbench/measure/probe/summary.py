@@ -53,11 +53,11 @@ def summarise_probe(job: Job, attempt: Attempt, samples: Iterable[Sample], spent
         before=base.pass_at_1,
         base=base,
         steps=max((point.step for point in curve), default=0),
-        rollouts=sum(len(group) for name in phases if name.startswith("train-") for group in phases[name].values()),
+        rollouts=sum(len(group) for point in curve for group in phases[training_phase(point.step)].values()),
         gpu_seconds=sum(seconds.values()) * attempt.device_count,
         usd=cost,
         training_usd=_usd(attempt, seconds, "rollout", "update"),
-        state=_early_state(settings, gates, curve) if gain is None else _state(gain),
+        state=_early_state(settings, len(before), gates, curve) if gain is None else _state(gain),
         gates=gates,
         curve=curve,
     )
@@ -184,8 +184,8 @@ def _gained(gain: PairedGain, cost: float | None) -> dict[str, float | None]:
     }
 
 
-def _early_state(settings: GrpoProbe, gates: Mapping[str, bool], curve: Sequence[StepPoint]) -> str:
-    if settings.stop_at_gates and not curve:
+def _early_state(settings: GrpoProbe, prompts: int, gates: Mapping[str, bool], curve: Sequence[StepPoint]) -> str:
+    if settings.stop_at_gates and prompts == settings.held_out_prompts and not curve:
         if gates["saturated"]:
             return "saturated"
         if gates["no_signal"]:
