@@ -94,7 +94,7 @@ def card_of_hub(hub_id: str, offline: bool = False, hint: str = "") -> ModelCard
 
 
 def _fetched(hub_id: str, offline: bool, hint: str) -> Iterator[tuple[str, Path]]:
-    from huggingface_hub import hf_hub_download, is_offline_mode
+    from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import (
         EntryNotFoundError,
         GatedRepoError,
@@ -105,10 +105,11 @@ def _fetched(hub_id: str, offline: bool, hint: str) -> Iterator[tuple[str, Path]
         RepositoryNotFoundError,
     )
 
-    local = offline or is_offline_mode()
+    # The hub's own client would try five more times, for half a minute.
+    unreachable = "--offline was given" if offline else hub_unreachable()
     for file in FILES:
         try:
-            path = hf_hub_download(hub_id, file, etag_timeout=HUB_TIMEOUT_SECONDS, local_files_only=local)
+            path = hf_hub_download(hub_id, file, etag_timeout=HUB_TIMEOUT_SECONDS, local_files_only=bool(unreachable))
         except HFValidationError:
             raise InputError(f"'{hub_id}' is no hub id: write owner/name.") from None
         except GatedRepoError:
@@ -117,7 +118,7 @@ def _fetched(hub_id: str, offline: bool, hint: str) -> Iterator[tuple[str, Path]
             raise HubError(f"the hub has no model {hub_id}: {hint or 'check its name, or set HF_TOKEN.'}") from None
         except LocalEntryNotFoundError:
             if file == FILES[0]:
-                raise HubError(_out_of_reach(hub_id, local, hint)) from None
+                raise HubError(_out_of_reach(hub_id, unreachable, hint)) from None
             continue
         except EntryNotFoundError:
             if file == FILES[0]:
@@ -128,10 +129,25 @@ def _fetched(hub_id: str, offline: bool, hint: str) -> Iterator[tuple[str, Path]
         yield file, Path(path)
 
 
-def _out_of_reach(hub_id: str, local: bool, hint: str) -> str:
-    why = "the hub may not be asked (offline)" if local else "the hub cannot be reached"
+@cache
+def hub_unreachable() -> str | None:
+    """Why the hub cannot be asked, found out once a process; `None` when it answers at all."""
+    from huggingface_hub import constants, is_offline_mode
+    from huggingface_hub.errors import HTTPError
+    from huggingface_hub.utils import get_session
+
+    if is_offline_mode():
+        return "HF_HUB_OFFLINE is set"
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_TIMEOUT_SECONDS)
+    except (HTTPError, OSError) as error:
+        return f"{constants.ENDPOINT} cannot be reached: {str(error).splitlines()[0]}"
+    return None
+
+
+def _out_of_reach(hub_id: str, why: str | None, hint: str) -> str:
     step = hint or "check the network, set HF_ENDPOINT to a mirror, or name a local folder."
-    return f"no card and no cached configuration for {hub_id}, and {why}: {step}"
+    return f"no card and no cached configuration for {hub_id} ({why or 'the hub did not answer'}): {step}"
 
 
 def _card(name: str, hub_id: str, files: Mapping[str, Path]) -> ModelCard:
