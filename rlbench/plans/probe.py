@@ -78,7 +78,7 @@ class ProbeRequest(Value):
             )
         generate(self.task, self.seed, self.held_out, "held-out")
         generate(self.task, self.seed, pool, "training")
-        return [self._planned(find_model(name), around) for name in self.models or CANDIDATES]
+        return [self._planned(find_model(name, around.offline), around) for name in self.models or CANDIDATES]
 
     def _planned(self, card: "ModelCard", around: Surroundings) -> Planned:
         from rlbench.catalogue import find_price
