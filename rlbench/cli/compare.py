@@ -94,7 +94,7 @@ def _gather(
 
     gpu = find_gpu(gpu_name or GUIDE_GPU)
     gpu_price = find_price(gpu.name, price)
-    sources = Sources(session.store, models, note)
+    sources = Sources(session.store, models, session.offline, note)
     measured = sources.measured
     if price is not None:
         measured = [_repriced(record, price, gpu.name if gpu_name else None) for record in measured]
