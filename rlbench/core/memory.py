@@ -388,12 +388,16 @@ def _slack(size: float) -> Part:
 
 
 def _embedding_gradient(architecture: Architecture, setting: Setting) -> tuple[Part, ...]:
-    """A tied embedding's second gradient, alive until it is added to the head's."""
+    """What a tied embedding's two gradients take while autograd adds them: both, and their sum.
+
+    Where gradients have no buffers the sum is the gradient itself, counted already.
+    """
     if setting.method != "full" or not architecture.tied_embeddings:
         return ()
     size = 4 if setting.regime == "fp32" else 2
+    copies = 3 if STATES[setting.regime].buffered else 2
     count = architecture.vocab_size * architecture.hidden_size
-    return (Part("gradients", size * count, f"{size}·V·h, the tied embedding's second gradient"),)
+    return (Part("gradients", copies * size * count, f"{copies}·{size}·V·h, the tied embedding's two being added"),)
 
 
 def _temporaries(architecture: Architecture, setting: Setting, margins: _Margins) -> tuple[Part, ...]:

@@ -4,7 +4,7 @@ On a GPU the allocator's counters are read; on the CPU the live tensors are coun
 this process is watched; where no device holds the model, the same step is traced under fake tensors.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,16 +25,20 @@ Phases = dict[str, int]
 
 
 class Meter(Protocol):
-    """Reads the most memory that was held while something ran."""
+    """Reads the most memory that was held since the last reading, beyond the baseline."""
 
     how: str
+
+    def __enter__(self) -> "Meter": ...
+
+    def __exit__(self, *_: object) -> None: ...
 
     def new_step(self) -> None:
         """Be told that a step begins."""
         ...
 
-    def most(self, work: Callable[[], None]) -> int:
-        """Run `work` and give the most bytes held during it, beyond the baseline."""
+    def read(self) -> int:
+        """The most bytes since the last reading; the next one begins here."""
         ...
 
 
@@ -88,7 +92,8 @@ def _traced(check: MemoryCheck, context: Context) -> Outcome:
     peak = max(extended.values())
     how = (
         f"the AdamW step under fake tensors with {DEPTHS[0]} and {DEPTHS[1]} layers, torch's MemTracker, "
-        f"and a straight line to {whole} layers for every part and phase; tensors alone, no allocator, no CUDA context"
+        f"and a straight line to {whole} layers for every part and phase; tensors alone, without the allocator's slack "
+        "and the CUDA context; the optimizer as a loop over parameters, where a GPU has one fused kernel"
     )
     parameters = counts[0] + (counts[1] - counts[0]) // (DEPTHS[1] - DEPTHS[0]) * (whole - DEPTHS[0])
     return _outcome(
@@ -124,26 +129,39 @@ def _outcome(
 def _steps(
     model: Any, step: TrainingStep, check: MemoryCheck, meter: Meter, autocast: bool, context: Context
 ) -> Phases:
-    """Run the steps; the most held in each phase of the last."""
+    """Run the steps; the most held in each phase of the last.
+
+    The backward pass is read in two: the loss and the output layer, whose peak grows with the activations,
+    and the rest, whose peak grows with the gradients.
+    """
     import torch
 
     device = step.weights[0].device
     tokens = torch.zeros((check.micro_batch, check.seq_len), dtype=torch.long, device=device)
     phases: Phases = {}
-    held: list[Any] = []
 
-    def forward() -> None:
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
-            held.append(model(input_ids=tokens, labels=tokens, use_cache=False).loss)
+    def read(phase: str) -> None:
+        phases[phase] = meter.read()
 
-    for number in range(STEPS):
-        context.progress("AdamW step", number, STEPS)
-        context.deadline.check()
-        step.clear_gradients()
-        meter.new_step()
-        phases["forward"] = meter.most(forward)
-        phases["backward"] = meter.most(lambda: held.pop().backward())
-        phases["optimizer step"] = meter.most(step.step)
+    def split_backward(_: Any, inputs: tuple[Any, ...]) -> None:
+        inputs[0].register_hook(lambda _: read("backward begins"))
+
+    handle = model.get_output_embeddings().register_forward_pre_hook(split_backward)
+    with meter:
+        for number in range(STEPS):
+            context.progress("AdamW step", number, STEPS)
+            context.deadline.check()
+            step.clear_gradients()
+            meter.new_step()
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
+                out = model(input_ids=tokens, labels=tokens, use_cache=False)
+            read("forward")
+            out.loss.backward()
+            read("backward ends")
+            del out
+            step.step()
+            read("optimizer step")
+    handle.remove()
     return phases
 
 
@@ -223,20 +241,27 @@ def _causal_attention() -> str:
 
 
 class _CudaMeter:
-    """What torch's allocator held; allocated by phase, reserved for the whole."""
+    """What torch's allocator held."""
 
     how = "phases: torch.cuda.max_memory_allocated; peak: max_memory_reserved"
 
-    def new_step(self) -> None:
-        """The counters are reset for each phase."""
+    def __enter__(self) -> "_CudaMeter":
+        self.read()
+        return self
 
-    def most(self, work: Callable[[], None]) -> int:
+    def __exit__(self, *_: object) -> None:
+        """Nothing was installed."""
+
+    def new_step(self) -> None:
+        """Each reading resets the counters."""
+
+    def read(self) -> int:
         import torch
 
-        torch.cuda.reset_peak_memory_stats()
-        work()
         torch.cuda.synchronize()
-        return int(torch.cuda.max_memory_allocated())
+        most = int(torch.cuda.max_memory_allocated())
+        torch.cuda.reset_peak_memory_stats()
+        return most
 
 
 class _TracedMeter:
@@ -250,11 +275,22 @@ class _TracedMeter:
         self.tracker = MemTracker()
         self.tracker.track_external(model, *step.masters, *step.buffers)
 
+    def __enter__(self) -> "_TracedMeter":
+        self.tracker.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.tracker.__exit__(None, None, None)
+
     def new_step(self) -> None:
         # It refuses a second forward pass of a module whose figures of the first it still holds.
         self.tracker.reset_mod_stats()
 
-    def most(self, work: Callable[[], None]) -> int:
-        with self.tracker:
-            work()
-        return sum(snapshot["Total"] for snapshot in self.tracker.get_tracker_snapshot("peak").values())
+    def read(self) -> int:
+        most: int = sum(snapshot["Total"] for snapshot in self.tracker.get_tracker_snapshot("peak").values())
+        # It has no public way to begin a new peak without leaving it, which a backward pass under way forbids.
+        self.tracker._peak_mem = {
+            device: snapshot["Total"] for device, snapshot in self.tracker.get_tracker_snapshot().items()
+        }
+        self.tracker._peak_mem_snap = self.tracker.get_tracker_snapshot()
+        return most

@@ -4,7 +4,6 @@ import ctypes
 import gc
 import sys
 import threading
-from collections.abc import Callable
 
 SAMPLE_SECONDS = 0.005
 M_MMAP_THRESHOLD = -3
@@ -22,32 +21,37 @@ class ResidentMemory:
         _give_back_at_once()
         self._process = psutil.Process()
         gc.collect()
-        self.baseline: int = self._process.memory_info().rss
+        self._baseline: int = self._process.memory_info().rss
+        self._most = 0
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "ResidentMemory":
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._watcher.join()
 
     def new_step(self) -> None:
         """Memory at rest counts, so nothing is reset."""
 
-    def now(self) -> int:
-        """Bytes beyond the baseline."""
-        return int(self._process.memory_info().rss) - self.baseline
+    def read(self) -> int:
+        """The most bytes beyond the baseline since the last reading."""
+        with self._lock:
+            now = self._now()
+            most, self._most = max(self._most, now), now
+        return most
 
-    def most(self, work: Callable[[], None]) -> int:
-        """Run `work`; the most bytes beyond the baseline that were seen during it."""
-        seen = [self.now()]
-        done = threading.Event()
+    def _watch(self) -> None:
+        while not self._done.wait(SAMPLE_SECONDS):
+            with self._lock:
+                self._most = max(self._most, self._now())
 
-        def watch() -> None:
-            while not done.wait(SAMPLE_SECONDS):
-                seen.append(max(seen.pop(), self.now()))
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            work()
-        finally:
-            done.set()
-            watcher.join()
-        return max(seen[0], self.now())
+    def _now(self) -> int:
+        return int(self._process.memory_info().rss) - self._baseline
 
 
 def _give_back_at_once() -> None:

@@ -47,7 +47,7 @@ def test_live_tensors_are_what_each_regime_claims(tiny_model: Path, tmp_path: Pa
     assert values.weights_bytes == (each.weights + each.master) * count
     assert values.gradients_bytes == each.gradients * count
     assert values.optimizer_bytes == each.optimizer * count
-    assert set(values.phase_bytes) == {"forward", "backward", "optimizer step"}
+    assert set(values.phase_bytes) == {"forward", "backward begins", "backward ends", "optimizer step"}
 
 
 @pytest.mark.parametrize("regime", list(STATES))
