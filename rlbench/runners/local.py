@@ -46,6 +46,8 @@ def run_job(folder: JobFolder, attempt: Attempt, progress: Progress) -> Record:
         _kill(worker)
         _close(folder, attempt, "interrupted", "stopped by the user; run the same command to go on")
         raise
+    finally:
+        _close_pipes(worker)
     if ended is not None:
         _close(folder, attempt, ended.status, ended.detail)
     record = folder.record()
@@ -122,6 +124,12 @@ def _close(folder: JobFolder, attempt: Attempt, status: Status, detail: str) -> 
     ]
     with folder.log_path(attempt).open("a") as log:
         subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, check=False)
+
+
+def _close_pipes(worker: "subprocess.Popen[str]") -> None:
+    for pipe in (worker.stdin, worker.stdout):
+        if pipe is not None:
+            pipe.close()
 
 
 def _kill(worker: "subprocess.Popen[str]") -> None:
