@@ -1,7 +1,6 @@
 """From messages to the prompt a model must see, and from its completion to thinking and answer."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from rlbench.core.card import ModeSpec
@@ -9,8 +8,8 @@ from rlbench.core.sample import FinishReason
 from rlbench.core.subject import Mode
 from rlbench.errors import InputError
 
-PINNED_DATE = datetime(2025, 7, 1)  # noqa: DTZ001 - a label in a prompt, not a moment
-"""What SmolLM3's template takes for today: with the real date, no two days would ask the same question."""
+PINNED_DATE = {"%d": "01", "%B": "July", "%b": "Jul", "%m": "07", "%Y": "2025"}
+"""What a template that asks for today gets (SmolLM3's does): with the real date, no two days would ask the same."""
 
 
 class Split(NamedTuple):
@@ -35,14 +34,21 @@ def render(tokenizer: Any, messages: Sequence[dict[str, str]], mode: Mode, spec:
     if not tokenizer.chat_template:
         raise InputError(f"the model has no chat template, which mode '{mode}' needs: use --mode base.")
     rendered: str = tokenizer.apply_chat_template(
-        with_system_prompt(messages, spec), tokenize=False, add_generation_prompt=True, **template_arguments(spec)
+        with_system_prompt(messages, spec),
+        chat_template=pinned(tokenizer.chat_template),
+        tokenize=False,
+        add_generation_prompt=True,
+        **spec.chat_template_kwargs,
     )
     return rendered
 
 
-def template_arguments(spec: ModeSpec) -> dict[str, Any]:
-    """What a chat template must be given besides the messages: the mode's switches and the pinned date."""
-    return {"strftime_now": PINNED_DATE.strftime, **spec.chat_template_kwargs}
+def pinned(template: str) -> str:
+    """The template, with a macro of its own in place of `strftime_now` when it asks for the date."""
+    if "strftime_now" not in template:
+        return template
+    replacing = "".join(f" | replace('{code}', '{text}')" for code, text in PINNED_DATE.items())
+    return f"{{% macro strftime_now(format) %}}{{{{ format{replacing} }}}}{{% endmacro %}}{template}"
 
 
 def with_system_prompt(messages: Sequence[dict[str, str]], spec: ModeSpec) -> list[dict[str, str]]:
