@@ -102,60 +102,47 @@ def _show(session: Session, records: "Sequence[Record]") -> None:
 
     from rlbench.core.record import ProbeValues
 
-    table = Table(title="GRPO probes (95% intervals over held-out prompts, not over training seeds)")
-    for column in (
-        "model",
-        "task, cap",
-        "before",
-        "after",
-        "gain, points",
-        "lenient",
-        "steps",
-        "minutes",
-        "USD",
-        "state",
-    ):
+    table = Table(title="GRPO probes: held-out success before and after")
+    for column in ("model", "task", "success", "gain in points, 95%", "USD", "state"):
         table.add_column(column)
     for record in records:
-        subject = record.subject
-        head = (subject.name, f"{subject.task}, {subject.max_new_tokens}")
+        name, task = record.subject.name, record.subject.task or ""
         if isinstance(record.values, ProbeValues):
-            table.add_row(*head, *_cells(record.values))
+            table.add_row(name, task, *_cells(record.values))
         else:
-            table.add_row(*head, *[""] * 7, record.status)
+            table.add_row(name, task, "", "", "", record.status)
     session.out.print(table)
     for record in records:
         for sentence in _remarks(record):
-            session.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            session.out.print(f"{record.subject.name}: {sentence}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _cells(values: "ProbeValues") -> list[str]:
-    lenient = values.lenient
-    return [
-        f"{values.before:.3f}",
-        "" if values.after is None else f"{values.after:.3f}",
-        "" if values.gain is None else f"{values.gain:+.1f} [{values.ci_low:+.1f}, {values.ci_high:+.1f}]",
-        "" if lenient is None else f"{lenient.gain:+.1f} [{lenient.ci_low:+.1f}, {lenient.ci_high:+.1f}]",
-        str(values.steps),
-        f"{values.gpu_seconds / 60:.1f}",
-        "" if values.usd is None else f"{values.usd:.4f}",
-        values.state,
-    ]
+    success = f"{values.before:.2f}" if values.after is None else f"{values.before:.2f} → {values.after:.2f}"
+    gain = "" if values.gain is None else f"{values.gain:+.1f} [{values.ci_low:+.1f}, {values.ci_high:+.1f}]"
+    return [success, gain, "" if values.usd is None else f"{values.usd:.4f}", values.state]
 
 
 def _remarks(record: "Record") -> list[str]:
     """What a reader must know beside the figures: the gates that fired, and why it ended."""
     from rlbench.core.record import ProbeValues
 
-    remarks = [f"{record.subject.name}: {record.detail}"] if record.detail else []
-    if isinstance(record.values, ProbeValues):
-        base = record.values.base
-        sentences = {
-            "truncated": f"{base.truncated_share:.0%} of the base model's answers ran into the cap.",
-            "no_signal": f"only {base.mixed_share:.0%} of the prompts gave mixed outcomes: hardly any gradient.",
-            "saturated": f"the base model already scores {base.pass_at_1:.2f}: choose a harder task.",
-            "format_gain_expected": "the lenient score is far above the strict one: expect a gain in form first.",
-        }
-        fired = [name for name, on in record.values.gates.items() if on]
-        remarks += [f"{record.subject.name}: {sentences[name]}" for name in fired]
-    return remarks
+    remarks = [f"{record.detail}."] if record.detail else []
+    values = record.values
+    if not isinstance(values, ProbeValues):
+        return remarks
+    if values.lenient is not None:
+        lenient, cap = values.lenient, record.subject.max_new_tokens
+        remarks.append(
+            f"{values.steps} steps, {values.rollouts} rollouts of at most {cap} tokens, "
+            f"{values.gpu_seconds / 60:.1f} minutes; by the lenient verifier {lenient.gain:+.1f} points "
+            f"[{lenient.ci_low:+.1f}, {lenient.ci_high:+.1f}]; the intervals cover prompts, not training seeds."
+        )
+    base = values.base
+    sentences = {
+        "truncated": f"{base.truncated_share:.0%} of the base model's answers ran into the cap.",
+        "no_signal": f"only {base.mixed_share:.0%} of the prompts gave mixed outcomes: hardly any gradient.",
+        "saturated": f"the base model already scores {base.pass_at_1:.2f}: choose a harder task.",
+        "format_gain_expected": "the lenient score is far above the strict one: expect a gain in form first.",
+    }
+    return remarks + [sentences[name] for name, fired in values.gates.items() if fired]
