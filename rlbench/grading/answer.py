@@ -18,6 +18,7 @@ LONGEST_ANSWER = 2000
 """An answer longer than this is no answer; it is not handed to a computer algebra system."""
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_BRACE = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
 _JOINT = re.compile(r"(?i)^(?:(?!\.\s|\n\s*\n|\bthen\b|\bwait\b|\bactually\b).){0,80}$", re.DOTALL)
 _JOINED_BY = re.compile(r"(?i),|;|\band\b|\bor\b")
 _ROUNDED = re.compile(r"(?i)\\approx|≈|\bapprox|\bnumerically\b|\bdecimal\b")
@@ -61,15 +62,19 @@ def find_answer(text: str) -> Found:
 
 def find_boxes(text: str) -> list[tuple[int, int, str]]:
     """Start, end and content of every closed box, outermost only."""
-    found = []
-    position = 0
-    while opening := _BOX.search(text, position):
-        end = _closing_brace(text, opening.end())
-        if end is None:
-            position = opening.end()
-            continue
-        found.append((opening.start(), end + 1, _unbox(text[opening.end() : end])))
-        position = end + 1
+    found: list[tuple[int, int, str]] = []
+    open_braces: list[re.Match[str]] = []
+    for token in _BRACE.finditer(text):
+        if token.group() == "}":
+            opening = open_braces.pop() if open_braces else None
+            if opening is None or opening.group() == "{" or token.start() - opening.end() > LONGEST_ANSWER:
+                continue
+            while found and found[-1][0] > opening.start():
+                found.pop()
+            content = _unbox(text[opening.end() : token.start()])
+            found.append((opening.start(), token.end(), content))
+        elif token.group().endswith("{") and not token.group().startswith("\\{"):
+            open_braces.append(token)
     return found
 
 
@@ -92,15 +97,6 @@ def _from_boxes(text: str, boxes: list[tuple[int, int, str]]) -> Found:
 
 def _joined(between: str) -> bool:
     return bool(_JOINT.match(between) and _JOINED_BY.search(between))
-
-
-def _closing_brace(text: str, start: int) -> int | None:
-    depth = 1
-    for brace in re.finditer(r"\\.|[{}]", text[start : start + LONGEST_ANSWER]):
-        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-        if depth == 0:
-            return start + brace.start()
-    return None
 
 
 def _unbox(content: str) -> str:

@@ -86,9 +86,9 @@ def decide_by_text(question: Question) -> Judgement | None:
     """The judgement where text and exact numbers leave no doubt; `None` where mathematics is needed."""
     if not question.gold.strip() or question.gold.strip() == "\\boxed{}":
         return Judgement("wrong", False, "there is no gold to compare with")
-    if not question.prediction.strip() or not _found(question).context + "".join(_found(question).candidates):
-        return Judgement("unparsable", False, "there is no answer")
     found = _found(question)
+    if not any(text.strip() for text in (found.context, *found.candidates)):
+        return Judgement("unparsable", False, "there is no answer")
     letter = gold_letter(question.gold)
     if letter is not None:
         return _judge_choice(found, letter)
@@ -137,7 +137,7 @@ def unwrap(answer: str) -> str:
 
 def tidy(answer: str) -> str:
     """The answer for a comparison letter by letter: spacing and spelling variants of LaTeX removed."""
-    answer = unwrap(answer).rstrip(".")
+    answer = unwrap(answer.strip().rstrip("."))
     answer = re.sub(r"\\[dtc]frac", r"\\frac", answer)
     answer = re.sub(r"\\left(?![a-z])|\\right(?![a-z])|\\[,;!: ]|\\quad|~", "", answer)
     return re.sub(r"\s+", "", answer)

@@ -64,3 +64,8 @@ def test_the_chosen_letter(answer: str, letter: str | None) -> None:
 )
 def test_the_letter_of_a_gold(gold: str, letter: str | None) -> None:
     assert gold_letter(gold) == letter
+
+
+def test_braces_that_are_written_are_not_counted() -> None:
+    assert find_answer(r"\boxed{\left\{1, 2\right\}}").candidates == (r"\left\{1, 2\right\}",)
+    assert find_answer(r"} \boxed{3} {").candidates == ("3",)
