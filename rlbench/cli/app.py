@@ -96,11 +96,7 @@ def _register() -> None:
     _before_command.__annotations__ = {p.name: p.annotation for p in parameters}
     app.callback()(_before_command)
     for name in COMMANDS:
-        try:
-            import_module(f"rlbench.cli.{name}")
-        except ModuleNotFoundError as error:  # TEMPORARY while the commands are being written
-            if error.name != f"rlbench.cli.{name}":
-                raise
+        import_module(f"rlbench.cli.{name}")
 
 
 def _kebab(argument: str) -> str:
