@@ -4,14 +4,16 @@ Parameters and bytes are never stated but computed from the shape. A card that c
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from rlbench.core.architecture import Architecture
-from rlbench.core.record import AccuracyValues, Record
 from rlbench.core.subject import Mode, Sampling, Subject
 from rlbench.core.value import Value
+
+if TYPE_CHECKING:
+    from rlbench.core.record import Record
 
 __all__ = [
     "Architecture", "Claim", "Context", "ModeSpec", "ModelCard", "PublishedScore", "WeightsPackage",
@@ -169,11 +171,14 @@ class ModelCard(Value):
         """Bytes of a half-precision KV cache for one token."""
         return self.architecture.kv_bytes_per_token()
 
-    def published_records(self) -> list[Record]:
+    def published_records(self) -> "list[Record]":
         """The published scores as records, so that they stand beside what was measured."""
         return [self._record(score) for score in self.published]
 
-    def _record(self, score: PublishedScore) -> Record:
+    def _record(self, score: PublishedScore) -> "Record":
+        # Here, not at the top: the light commands read cards and need no records.
+        from rlbench.core.record import AccuracyValues, Record
+
         copied = f"copied from {score.copied_from}" if score.copied_from else ""
         return Record(
             subject=Subject(
