@@ -119,13 +119,13 @@ def _verdicts(card: "ModelCard") -> list["Verdict"]:
 def _show_table(session: Session, cards: list["ModelCard"]) -> None:
     from rich.table import Table
 
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
     table.add_column("parameters", justify="right", min_width=13)
     table.add_column("KV bytes a token", justify="right", min_width=8)
     table.add_column("context", justify="right", min_width=7)
     table.add_column("licence", min_width=10)
-    table.add_column("modes", min_width=8)
+    table.add_column("modes", min_width=9)
     for card in cards:
         table.add_row(
             card.name,
