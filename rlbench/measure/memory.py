@@ -4,6 +4,7 @@ On a GPU the allocator's counters are read; on the CPU the live tensors are coun
 this process is watched; where no device holds the model, the same step is traced under fake tensors.
 """
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -169,7 +170,9 @@ def _trace(config: Any, check: MemoryCheck, context: Context) -> tuple[int, Phas
     """Parameters, states and the most in each phase, for a model of the config's depth."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    with FakeTensorMode():
+    with FakeTensorMode(), warnings.catch_warnings():
+        # MemTracker says so of a gradient that is None; nothing is held for it.
+        warnings.filterwarnings("ignore", message="Expected a tensor or a traceable wrapper-subclass")
         model = _build(config, check, "cpu", _causal_attention())
         step = TrainingStep(model, check.regime, fused=False)
         meter = _TracedMeter(model, step)
