@@ -12,10 +12,12 @@ from rlbench.runners.queue import run_all
 from rlbench.store import Store
 
 
-def answer(session: Session, plan: Sequence[Planned], max_usd: float | None = None) -> list[Record]:
+def answer(
+    session: Session, plan: Sequence[Planned], max_usd: float | None = None, max_seconds: float | None = None
+) -> list[Record]:
     """The records of the planned jobs, from the store or measured now, with progress on standard error."""
     with Watch(session) as watch:
-        return run_all(Store(session.store), plan, run_job, command_line(), watch, max_usd)
+        return run_all(Store(session.store), plan, run_job, command_line(), watch, max_usd, max_seconds)
 
 
 def fail_if_any_failed(records: Sequence[Record]) -> None:

@@ -25,6 +25,9 @@ def run(
     max_usd: Annotated[
         float | None, typer.Option(metavar="USD", help="Start no job that would go over this.", min=0)
     ] = None,
+    max_hours: Annotated[
+        float | None, typer.Option(metavar="H", help="Stop when this time is up, with what is there.", min=0)
+    ] = None,
     data_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Data sets as JSONL, instead of the hub.")
     ] = None,
@@ -43,7 +46,7 @@ def run(
         return
     from rlbench.cli.measured import answer, fail_if_any_failed
 
-    records = answer(session, jobs, max_usd)
+    records = answer(session, jobs, max_usd, max_hours * 3600 if max_hours is not None else None)
     if session.json:
         session.emit({"results": [record.to_json() for record in records]})
     else:

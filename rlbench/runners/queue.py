@@ -1,6 +1,8 @@
 """Several jobs, one after another: those already answered are left alone, a failure is recorded, the rest goes on."""
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -30,23 +32,25 @@ def run_all(
     command: str,
     observer: Observer,
     max_usd: float | None = None,
+    max_seconds: float | None = None,
 ) -> list[Record]:
     """Answer every job of `plan`, in its order, from the store or by running it.
 
     With `max_usd`, a job whose forecast does not fit what is left of the cap is not started and gets the
-    status `cap_reached`.
+    status `cap_reached`; with `max_seconds`, each job gets what is left of that time as its deadline.
 
     Raises:
         StoreError: the store cannot be written, or another process is at work on a job.
     """
     records = []
-    spent = 0.0
+    spent, started = 0.0, time.monotonic()
     for number, planned in enumerate(plan, 1):
         observer.started(planned, number, len(plan))
         folder = store.open(planned.job)
         record, reused = answered(folder, planned), True
         if record is None:
             reused = False
+            planned = _within(planned, max_seconds, started)
             record = _capped(planned, command, max_usd, spent) or _run(folder, planned, run_job, command, observer)
             spent += (record.cost.usd or 0.0) if record.cost else 0.0
         observer.finished(planned, record, reused)
@@ -60,6 +64,13 @@ def answered(folder: JobFolder, planned: Planned) -> Record | None:
     if record is None or record.status != "ok" or record.targets is None:
         return None
     return record if record.targets.covers(planned.targets) else None
+
+
+def _within(planned: Planned, max_seconds: float | None, started: float) -> Planned:
+    if max_seconds is None:
+        return planned
+    left = max(max_seconds - (time.monotonic() - started), 1e-3)
+    return replace(planned, targets=planned.targets.model_copy(update={"deadline_seconds": left}))
 
 
 def _run(folder: JobFolder, planned: Planned, run_job: RunJob, command: str, observer: Observer) -> Record:
