@@ -69,7 +69,7 @@ def estimate_memory(
         setting = Setting.model_validate(asked)
     except ValidationError as error:
         raise InputError(validation_sentence(error, "estimate-memory")) from None
-    cards = [find_model(name) for name in models]
+    cards = [find_model(name, session.offline) for name in models]
     for card in cards:
         _look_at(session, card, setting)
     checks = _check(session, models, setting) if check else [None] * len(cards)

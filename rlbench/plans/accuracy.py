@@ -48,7 +48,7 @@ class AccuracyRequest(Value):
 
         for task in self.tasks:
             check_task(task)
-        cards = [find_model(name) for name in self.models or CANDIDATES]
+        cards = [find_model(name, around.offline) for name in self.models or CANDIDATES]
         modes = {card.name: self._modes(card) for card in cards}
         folders = {task: locate(task, around.data_dir, around.offline) for task in self.tasks}
         return [

@@ -43,7 +43,7 @@ class MemoryRequest(Value):
         Raises:
             UnknownName: a model that is none.
         """
-        return [self._planned(find_model(name), around) for name in self.models]
+        return [self._planned(find_model(name, around.offline), around) for name in self.models]
 
     def _planned(self, card: ModelCard, around: Surroundings) -> Planned:
         device = this_device()
