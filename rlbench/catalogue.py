@@ -31,13 +31,11 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def package_file(*parts: str) -> Path:
-    """A file of the package's data."""
-    at_top = {"model_cards": PACKAGE.parent / "model_cards", "reference": PACKAGE.parent / "results" / "reference"}
-    if parts and parts[0] in at_top and at_top[parts[0]].is_dir():
-        return at_top[parts[0]].joinpath(*parts[1:])
-    if parts and parts[0] == "plans":
-        return PACKAGE.joinpath(*parts)
-    return PACKAGE.joinpath("data", *parts)
+    """A file of the package's data: `plans`, or `model_cards`, which in a checkout lie at its top."""
+    at_top = PACKAGE.parent / "model_cards"
+    if parts[0] == "model_cards":
+        return (at_top if at_top.is_dir() else PACKAGE / "data" / "model_cards").joinpath(*parts[1:])
+    return PACKAGE.joinpath(*parts)
 
 
 def card_folders() -> tuple[Path, ...]:
