@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def accuracy(
     session: Session,
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Card names, hub ids or folders; none: the seven.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="Card names, hub ids or folders; none: the seven.")
     ] = None,
     tasks: Annotated[
         list[str] | None,

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code (0 ok, 1 failed, 2 bad input, 3 does not fit, 4 cap, 5 check failed)."""
     try:
-        _register()
+        _register(arguments)
         _warn_of_unknown_variables()
         spelled = [_kebab(argument) for argument in arguments]
         result = app(args=spelled, prog_name="rlbench", standalone_mode=False, default_map=_defaults(spelled))
@@ -78,9 +78,23 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _register() -> None:
-    if app.registered_callback is not None:
-        return
+def _register(arguments: Sequence[str]) -> None:
+    if app.registered_callback is None:
+        _register_options()
+    for name in _modules(arguments):
+        import_module(f"rlbench.cli.{name}")
+
+
+def _modules(arguments: Sequence[str]) -> Sequence[str]:
+    """The command's own module where that will do: importing all of them takes a tenth of a second."""
+    first = _snake(arguments[0]) if arguments else ""
+    all_options_needed = any("config" in argument for argument in arguments) or any(
+        name.startswith(common.ENV_PREFIX) for name in os.environ
+    )
+    return COMMANDS if first not in COMMANDS or all_options_needed else (first,)
+
+
+def _register_options() -> None:
     import inspect
     from typing import Annotated
 
@@ -95,8 +109,6 @@ def _register() -> None:
     _before_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     _before_command.__annotations__ = {p.name: p.annotation for p in parameters}
     app.callback()(_before_command)
-    for name in COMMANDS:
-        import_module(f"rlbench.cli.{name}")
 
 
 def _kebab(argument: str) -> str:

@@ -25,7 +25,7 @@ def compare(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[MODEL]...", help="Card names, hub ids or folders; none: the seven and all that were measured."
+            metavar="MODEL", help="Card names, hub ids or folders; none: the seven and all that were measured."
         ),
     ] = None,
     out: Annotated[

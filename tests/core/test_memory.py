@@ -22,7 +22,8 @@ from rlbench.core.memory import (
     lora_parameters,
     saved_per_layer,
 )
-from rlbench.core.memory_verdict import advise, longest_sequence, memory_values
+from rlbench.core.memory_record import memory_values
+from rlbench.core.memory_verdict import advise, longest_sequence
 
 GIB = 2**30
 QWEN3_4B = Architecture(

