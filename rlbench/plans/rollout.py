@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, model_validator
 
 from rlbench.catalogue import CANDIDATES, find_gpu, find_model, find_price
+from rlbench.core.gpu import Gpu
 from rlbench.core.job import EngineSpec, Job, RolloutMeasurement, Targets
 from rlbench.core.speed import EngineName, estimate_rollout, predict
 from rlbench.core.subject import Mode, Subject
@@ -136,9 +137,7 @@ class RolloutRequest(Value):
                 sampling=card.modes[mode].sampling,
             ),
             settings=RolloutMeasurement(workload=asked),
-            engine=EngineSpec(
-                dtype="float32" if device == "cpu" else "bfloat16", batch_size=asked.concurrency or asked.rollouts
-            ),
+            engine=EngineSpec(dtype=_dtype(device), batch_size=asked.concurrency or asked.rollouts),
             versions=versions_for(),
             device=device,
             seed=self.seed,
@@ -156,12 +155,26 @@ class RolloutRequest(Value):
             tokens = asked.rollouts * (asked.mean_new_tokens or asked.max_new_tokens)
             rate = CPU_TOKENS_PER_SECOND * CPU_PARAMETERS / card.parameters
             return Forecast(self.repeats * tokens / rate, how="a small CPU's rate, scaled by parameters")
-        try:
-            gpu = find_gpu(catalogue_name(device))
-        except UnknownName:
+        gpu = _in_catalogue(device)
+        if gpu is None:
             return Forecast()
         found = predict(card.architecture, gpu, asked, "transformers")
         return Forecast(None if found is None else self.repeats * found.seconds, how="the step-time model")
+
+
+def _in_catalogue(device: str) -> Gpu | None:
+    try:
+        return find_gpu(catalogue_name(device))
+    except UnknownName:
+        return None
+
+
+def _dtype(device: str) -> Literal["float32", "bfloat16", "float16"]:
+    """Half precision on a GPU, in the form its tensor cores have."""
+    if device == "cpu":
+        return "float32"
+    gpu = _in_catalogue(device)
+    return "float16" if gpu is not None and gpu.bf16_tflops is None else "bfloat16"
 
 
 def _fits_context(card: "ModelCard", asked: Workload) -> None:
