@@ -108,7 +108,8 @@ def _show(session: Session, records: "Sequence[Record]") -> None:
     for record in records:
         name, task = record.subject.name, record.subject.task or ""
         if isinstance(record.values, ProbeValues):
-            table.add_row(name, task, *_cells(record.values))
+            state = record.values.state if record.status == "ok" else record.status
+            table.add_row(name, task, *_cells(record.values), state)
         else:
             table.add_row(name, task, "", "", "", record.status)
     session.out.print(table)
@@ -120,14 +121,14 @@ def _show(session: Session, records: "Sequence[Record]") -> None:
 def _cells(values: "ProbeValues") -> list[str]:
     success = f"{values.before:.2f}" if values.after is None else f"{values.before:.2f} → {values.after:.2f}"
     gain = "" if values.gain is None else f"{values.gain:+.1f} [{values.ci_low:+.1f}, {values.ci_high:+.1f}]"
-    return [success, gain, "" if values.usd is None else f"{values.usd:.4f}", values.state]
+    return [success, gain, "" if values.usd is None else f"{values.usd:.4f}"]
 
 
 def _remarks(record: "Record") -> list[str]:
     """What a reader must know beside the figures: the gates that fired, and why it ended."""
     from rlbench.core.record import ProbeValues
 
-    remarks = [f"{record.detail}."] if record.detail else []
+    remarks = [record.detail.rstrip(".") + "."] if record.detail else []
     values = record.values
     if not isinstance(values, ProbeValues):
         return remarks
