@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlbench.core.record import Record
 
 
-@command(app, "accuracy")
+@command(app, "accuracy", "with and without thinking, with intervals")
 def accuracy(
     session: Session,
     models: Annotated[

@@ -79,8 +79,8 @@ OPTIONS: dict[str, dict[str, Any]] = {}
 """Of each command, its options by parameter name; filled as commands register."""
 
 
-def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as the command `name` and give it the common options."""
+def command(app: typer.Typer, name: str, about: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as the command `name`, `about` in a few words, and give it the common options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
@@ -99,7 +99,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Call
         parameters = [context_parameter, *keyword, *common_parameters()]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
-        app.command(name)(run)
+        app.command(name, short_help=about)(run)
         return function
 
     return register

@@ -19,7 +19,7 @@ GUIDE_GPU = "a40"
 """The GPU of the cheapest published run (Open-RS), on which the models are estimated unless another is named."""
 
 
-@command(app, "compare")
+@command(app, "compare", "the ranking and the report")
 def compare(
     session: Session,
     models: Annotated[

@@ -32,7 +32,7 @@ class Extra:
         return f"pip install 'rlbench[{self.name}]'" if self.missing else None
 
 
-@command(app, "doctor")
+@command(app, "doctor", "what is installed, what is missing")
 def doctor(
     session: Session,
     hub: Annotated[bool, typer.Option("--hub/--no-hub", help="Ask whether the model hub answers.")] = True,

@@ -26,7 +26,7 @@ class Place:
     visible_bytes: int
 
 
-@command(app, "estimate-memory")
+@command(app, "estimate-memory", "what a model needs, and which GPUs hold it")
 def estimate_memory(
     session: Session,
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Card names, hub ids or folders.")],

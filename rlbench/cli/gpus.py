@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LEGEND = "? no source confirms the figure. Prices: `rlbench gpus NAME` shows every one, with its source."
 
 
-@command(app, "gpus")
+@command(app, "gpus", "the GPUs: specifications, dated prices")
 def gpus(
     session: Session,
     name: Annotated[

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rlbench.grading.math import Question
 
 
-@command(app, "grade")
+@command(app, "grade", "grade the answers in a JSONL file")
 def grade(
     session: Session,
     file: Annotated[

@@ -9,7 +9,7 @@ from rlbench.cli.app import app
 from rlbench.cli.common import Session, command
 
 
-@command(app, "merge")
+@command(app, "merge", "take in another results folder")
 def merge(
     session: Session,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Another results folder.")],

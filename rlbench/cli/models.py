@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlbench.core.claims import Verdict
 
 
-@command(app, "models")
+@command(app, "models", "the models: facts, sources, claims")
 def models(
     session: Session,
     words: Annotated[

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlbench.core.record import ProbeValues, Record
 
 
-@command(app, "probe")
+@command(app, "probe", "what a short GRPO run gains, and what it costs")
 def probe(
     session: Session,
     models: Annotated[

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlbench.core.record import Record, RolloutValues
 
 
-@command(app, "rollout-speed")
+@command(app, "rollout-speed", "tokens a second, dollars a rollout")
 def rollout_speed(
     session: Session,
     models: Annotated[

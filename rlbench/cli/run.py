@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlbench.plans.base import Planned
 
 
-@command(app, "run")
+@command(app, "run", "every job of a plan, taken up where it stopped")
 def run(
     session: Session,
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name (cpu-demo) or a TOML file.")],
