@@ -20,6 +20,7 @@ check: setup  ## style, types, import rules, and that README.md tells the truth 
 	.venv/bin/cog --check README.md
 
 bench: setup  ## speeds, as ratios within one run
+	.venv/bin/python scripts/bench_memory.py
 	.venv/bin/python scripts/bench.py
 
 docs: setup  ## renew the generated parts of README.md

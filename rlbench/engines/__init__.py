@@ -27,8 +27,9 @@ def open_engine(job: Job, attempt: Attempt) -> Engine:
 
 def card_of(job: Job, attempt: Attempt) -> ModelCard:
     """The card that says how the attempt's model is prompted and stopped."""
-    from rlbench.catalogue import cards, find_model
+    from rlbench.catalogue import find_model
 
-    known = cards()
-    name = job.subject.card
-    return known[name] if name in known else find_model(str(attempt.model_path))
+    try:
+        return find_model(job.subject.card or str(attempt.model_path))
+    except UnknownName:
+        return find_model(str(attempt.model_path))

@@ -6,23 +6,19 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, model_validator
 
 from rlbench.catalogue import CANDIDATES, find_gpu, find_model, find_price
-from rlbench.core.gpu import Gpu
 from rlbench.core.job import EngineSpec, Job, RolloutMeasurement, Targets
-from rlbench.core.speed import EngineName, estimate_rollout, predict
+from rlbench.core.speed import EngineName, estimate_rollout
 from rlbench.core.subject import Mode, Subject
 from rlbench.core.value import Value
 from rlbench.core.workload import Workload, workload
 from rlbench.errors import InputError, UnknownName
 from rlbench.measure.host import catalogue_name
-from rlbench.plans.base import Forecast, Planned, Surroundings, this_device, versions_for
+from rlbench.plans.base import Planned, Surroundings, this_device, versions_for
+from rlbench.plans.forecast import gpu_in_catalogue, of_generation
 
 if TYPE_CHECKING:
     from rlbench.core.card import ModelCard
     from rlbench.core.record import Record
-
-CPU_TOKENS_PER_SECOND = 116.0
-CPU_PARAMETERS = 134_515_008
-"""smollm2-135m, fp32, batch of 32, on two cores of a small server: the only CPU forecast there is, scaled by size."""
 
 
 class RolloutRequest(Value):
@@ -147,33 +143,15 @@ class RolloutRequest(Value):
             targets=Targets(repeats=self.repeats),
             fetch=partial(fetch, weights),
             price=find_price(catalogue_name(device), around.usd_per_hour),
-            forecast=self._forecast(card, asked, device),
+            forecast=of_generation(card, device, asked, self.repeats),
         )
-
-    def _forecast(self, card: "ModelCard", asked: Workload, device: str) -> Forecast:
-        if device == "cpu":
-            tokens = asked.rollouts * (asked.mean_new_tokens or asked.max_new_tokens)
-            rate = CPU_TOKENS_PER_SECOND * CPU_PARAMETERS / card.parameters
-            return Forecast(self.repeats * tokens / rate, how="a small CPU's rate, scaled by parameters")
-        gpu = _in_catalogue(device)
-        if gpu is None:
-            return Forecast()
-        found = predict(card.architecture, gpu, asked, "transformers")
-        return Forecast(None if found is None else self.repeats * found.seconds, how="the step-time model")
-
-
-def _in_catalogue(device: str) -> Gpu | None:
-    try:
-        return find_gpu(catalogue_name(device))
-    except UnknownName:
-        return None
 
 
 def _dtype(device: str) -> Literal["float32", "bfloat16", "float16"]:
     """Half precision on a GPU, in the form its tensor cores have."""
     if device == "cpu":
         return "float32"
-    gpu = _in_catalogue(device)
+    gpu = gpu_in_catalogue(device)
     return "float16" if gpu is not None and gpu.bf16_tflops is None else "bfloat16"
 
 
