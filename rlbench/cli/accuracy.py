@@ -120,11 +120,13 @@ def mode_differences(session: Session, records: "Sequence[Record]") -> "list[Mod
 
 
 def _show(session: Session, records: "Sequence[Record]", differences: "Sequence[ModeDifference]") -> None:
+    from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(title="Accuracy, % (95% intervals over problems; truncated answers count as wrong)")
-    for column in ("model", "task", "mode", "cap", "problems", "accuracy", "if truncated right", "truncated", "tokens",
-                   "USD per right answer"):  # fmt: skip
+    table = Table(title="Accuracy, % (95% intervals over problems; truncated answers count as wrong)", box=SIMPLE)
+    table.add_column("model, task, mode", overflow="fold")
+    table.add_column("accuracy", no_wrap=True)
+    for column in ("problems", "if cut right", "cut at", "tokens", "USD a right answer"):
         table.add_column(column)
     for record in records:
         table.add_row(*_cells(record))
@@ -145,17 +147,17 @@ def _cells(record: "Record") -> list[str]:
     from rlbench.core.record import AccuracyValues
 
     subject, values = record.subject, record.values
-    head = [subject.name, str(subject.task), str(subject.mode), str(subject.max_new_tokens)]
+    head = f"{subject.name} {subject.task} {str(subject.mode).replace('_', '-')}"
     if not isinstance(values, AccuracyValues):
-        return [*head, record.status]
+        return [head, record.status]
     low, high = values.ci_low or 0.0, values.ci_high or 0.0
     cost = values.usd_per_correct
     return [
-        *head,
-        f"{values.n_prompts} × {values.samples_per_prompt}",
+        head,
         f"{100 * values.accuracy:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
+        f"{values.n_prompts} × {values.samples_per_prompt}",
         f"{100 * (values.accuracy_if_truncated_right or 0.0):.1f}",
-        f"{values.truncated_share or 0.0:.0%}",
+        f"{subject.max_new_tokens}: {values.truncated_share or 0.0:.0%}",
         f"{values.mean_output_tokens or 0.0:.0f}",
         "" if cost is None else f"{cost:.6f}",
     ]
