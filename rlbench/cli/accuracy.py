@@ -124,7 +124,7 @@ def _show(session: Session, records: "Sequence[Record]", differences: "Sequence[
     from rich.table import Table
 
     table = Table(title="Accuracy, % (95% intervals over problems; truncated answers count as wrong)", box=SIMPLE)
-    table.add_column("model, task, mode", overflow="fold")
+    table.add_column("model, task, mode", min_width=22, overflow="fold")
     table.add_column("accuracy", no_wrap=True)
     for column in ("problems", "if cut right", "cut at", "tokens", "USD a right answer"):
         table.add_column(column)
