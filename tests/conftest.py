@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+# Before any test imports huggingface_hub, which reads this once.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -1,4 +1,4 @@
-"""A whole plan on a tiny model: run, killed, taken up again, compared."""
+"""A whole plan on a toy model: run, killed, taken up again, compared."""
 
 import json
 import os
@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import save_tiny_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -35,7 +37,7 @@ models = ["{model}"]
 tasks = ["short-answer"]
 limit = 6
 samples = 2
-max_new_tokens = 8
+max_new_tokens = 20
 
 [[job]]
 kind = "probe"
@@ -47,9 +49,12 @@ prompts_per_step = 1
 training_prompts = 4
 held_out = 4
 samples = 2
-max_new_tokens = 8
-train_anyway = true
+max_new_tokens = 20
+lr = 1e-3
 """
+
+ANSWERS = ("a big round thing", "it is a thing that is so very old and so very big that")
+"""What the toy has learned to say, half the time each: one that is short enough, one that runs into the cap."""
 
 
 def rlbench(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -57,9 +62,39 @@ def rlbench(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(scope="session")
+def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model after a few seconds of teaching, so that a probe has something to learn from."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = tmp_path_factory.mktemp("toy")
+    save_tiny_model(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Describe a bell in at most eight words."}],
+        tokenize=False,
+        add_generation_prompt=True,
+    )
+    texts = [prompt + answer + tokenizer.eos_token for answer in ANSWERS]
+    batch = tokenizer(texts, return_tensors="pt", padding=True, padding_side="right", add_special_tokens=False)
+    asked = len(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+    labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+    labels[:, :asked] = -100
+    for _ in range(150):
+        loss = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], labels=labels).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.save_pretrained(folder)
+    return folder
+
+
 @pytest.fixture
-def project(tmp_path: Path, tiny_model: Path) -> Path:
-    (tmp_path / "plan.toml").write_text(PLAN.format(model=tiny_model))
+def project(tmp_path: Path, toy_model: Path) -> Path:
+    (tmp_path / "plan.toml").write_text(PLAN.format(model=toy_model))
     return tmp_path
 
 
@@ -77,7 +112,7 @@ def without_times(value: object) -> object:
 
 
 def _of_the_clock(key: str) -> bool:
-    clocks = ("second", "per_hour", "usd", "created", "cost", "peak", "host", "straggler", "resident", "elapsed")
+    clocks = ("second", "per_hour", "usd", "created", "cost", "peak", "host", "straggler", "phase_bytes", "elapsed")
     return any(word in key for word in clocks)
 
 

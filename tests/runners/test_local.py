@@ -56,9 +56,13 @@ def worker_of(folder: Path) -> psutil.Process:
 
 
 def kill_at_first_sample(folder: JobFolder) -> Callable[[str, int, int | None], None]:
+    killed = False
+
     def progress(what: str, done: int, total: int | None) -> None:
-        if folder.samples_path.exists() and folder.samples_path.stat().st_size:
+        nonlocal killed
+        if not killed and folder.samples_path.exists() and folder.samples_path.stat().st_size:
             worker_of(folder.path).send_signal(signal.SIGKILL)
+            killed = True
 
     return progress
 
