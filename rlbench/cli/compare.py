@@ -177,16 +177,17 @@ def _table(title: str) -> "Table":
 def _unprobed_table(comparison: "Comparison") -> "Table":
     from rich.text import Text
 
-    from rlbench.report.formats import billions, dollars, gib, percent
+    from rlbench.report.formats import billions, dollars, gib, hourly, percent
 
-    gpu = comparison.question.gpu
-    table = _table(f"Not ranked; estimates for {gpu}, cheapest rollouts first")
-    for heading in ("model", "parameters", "$ per 1,000 rollouts", "full fine-tuning", "best-known score", "why"):
+    question, task = comparison.question, next((row.score_task for row in comparison.unprobed if row.score_task), "")
+    at = f" at {hourly(question.price)}" if question.price else ""
+    table = _table(f"Not ranked; estimates for {question.gpu}{at}, cheapest rollouts first")
+    for heading in ("model", "size", "1,000\nrollouts", "full fine-\ntuning", task or "score", "why"):
         left = heading in ("model", "why")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=heading == "model")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=heading != "why")
     for row in comparison.unprobed:
-        fits = {True: " fits", False: " does not fit", None: ""}[row.fits]
-        known = f"{percent(row.score)} {row.score_task}, {row.score_provenance}" if row.score is not None else "–"
+        fits = {True: "\nfits", False: "\ndoes not fit", None: ""}[row.fits]
+        known = f"{percent(row.score)}\n{row.score_provenance}" if row.score is not None else "–"
         cells = (
             row.model,
             billions(row.parameters),

@@ -279,7 +279,7 @@ def _show(
     out.print(places_table(card, setting, [(place.name, place.visible_bytes) for place in places], named))
     for place in places if named else ():
         longest = longest_sequence(card.architecture, setting, place.visible_bytes)
-        words = f"up to --seq-len {longest:,}" if longest else "at no sequence length"
+        words = f"up to --seq-len {longest}" if longest else "at no sequence length"
         out.print(f"With everything else as it is, it fits {place.name} {words}.", markup=False, highlight=False)
     if record is not None:
         out.print(f"check: {verdict(record)}", markup=False, highlight=False, soft_wrap=True)

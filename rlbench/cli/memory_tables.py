@@ -67,8 +67,8 @@ def bar(phase: Phase) -> "Text":
         size = phase.part_bytes(name)
         if size:
             text.append(letter * max(round(BAR_WIDTH * size / phase.bytes), 1), style=colour)
-            legend.append(f" {letter} {name}", style=colour)
-    return text + legend
+            legend.append(f"{letter} {name}  ", style=colour)
+    return text + "\n" + legend
 
 
 def range_sentence(found: Estimate) -> str:

@@ -223,9 +223,12 @@ def _scores(scores: list["PublishedScore"]) -> Any:
     table = Table(box=None, header_style="bold", padding=(0, 0, 0, 2))
     for title in ("task", "score", "samples", "prompts", "token cap", "caveat"):
         table.add_column(title, justify="left" if title in ("task", "caveat") else "right", min_width=len(title))
+    before = ""
     for score in scores:
+        caveat = "as above" if score.caveat and score.caveat == before else score.caveat
         numbers = (_number(number) for number in (score.samples, score.n_prompts, score.max_new_tokens))
-        table.add_row(score.task, f"{100 * score.score:.1f}", *numbers, Text(score.caveat))
+        table.add_row(score.task, f"{100 * score.score:.1f}", *numbers, Text(caveat))
+        before = score.caveat
     return table
 
 

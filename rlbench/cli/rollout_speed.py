@@ -81,7 +81,7 @@ def rollout_speed(
     if session.json:
         session.emit({"results": [result(record) for record in records]})
     else:
-        _show(session, records)
+        _show(session, records, price)
     if here:
         fail_if_any_failed(records)
 
@@ -107,7 +107,7 @@ def result(record: "Record") -> dict[str, Any]:
     }
 
 
-def _show(session: Session, records: "Sequence[Record]") -> None:
+def _show(session: Session, records: "Sequence[Record]", stated_price: float | None) -> None:
     from rich.table import Table
 
     from rlbench.core.record import RolloutValues
@@ -123,7 +123,7 @@ def _show(session: Session, records: "Sequence[Record]") -> None:
         else:
             table.add_row(name, record.status)
     session.out.print(table)
-    for sentence in _remarks(records):
+    for sentence in (*_legend(records, stated_price), *_remarks(records)):
         session.out.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -154,6 +154,20 @@ def _cells(values: "RolloutValues") -> list[str]:
 
 def _number(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
+
+
+def _legend(records: "Sequence[Record]", stated_price: float | None) -> list[str]:
+    """What the short headings mean, and at what price the dollars are counted."""
+    from rlbench.core.record import RolloutValues
+    from rlbench.devices import find_price
+    from rlbench.report.formats import hourly
+
+    shown = next((record for record in records if isinstance(record.values, RolloutValues)), None)
+    if shown is None or not isinstance(shown.values, RolloutValues):
+        return []
+    price = shown.cost.price if shown.cost else find_price(shown.values.gpu, stated_price)
+    sentence = "$/1,000: a thousand rollouts. idle: share of the time lost to waiting for the longest answers."
+    return [sentence, *([f"Dollars: {shown.values.gpu} at {hourly(price)}."] if price else [])]
 
 
 def _remarks(records: "Sequence[Record]") -> list[str]:

@@ -79,9 +79,9 @@ def _show_forecast(session: Session, jobs: "Sequence[Planned]") -> None:
         return
     from rich.table import Table
 
-    table = Table(title=f"{len(rows)} jobs, forecast")
-    for column in ("job", "device", "minutes", "memory GiB", "USD", ""):
-        table.add_column(column, justify="left" if column in ("job", "device", "") else "right")
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("forecast", "device", "minutes", "memory GiB", "USD", ""):
+        table.add_column(column, justify="left" if column in ("forecast", "device", "") else "right")
     for row in rows:
         table.add_row(
             str(row["job"]),
@@ -92,8 +92,20 @@ def _show_forecast(session: Session, jobs: "Sequence[Planned]") -> None:
             "answered already" if row["answered"] else "",
         )
     session.out.print(table)
+    session.out.print(_total(rows), highlight=False, soft_wrap=True)
     for sentence in sorted({str(row["how"]) for row in rows if row["how"]}):
         session.out.print(f"Forecast: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _total(rows: "Sequence[dict[str, object]]") -> str:
+    """What is still to do, in minutes and dollars; what is not known is said."""
+    ahead = [row for row in rows if not row["answered"]]
+    known = [(row["seconds"], row["usd"]) for row in ahead]
+    minutes = sum(seconds / 60 for seconds, _ in known if isinstance(seconds, float | int))
+    usd = sum(dollars for _, dollars in known if isinstance(dollars, float | int))
+    unknown = sum(None in pair for pair in known)
+    beside = f", and {unknown} of which that is not known" if unknown else ""
+    return f"Still to do: {len(ahead)} of {len(rows)} jobs, about {minutes:.1f} minutes and ${usd:.4f}{beside}."
 
 
 def _number(value: object, divisor: float, digits: int) -> str:
@@ -102,17 +114,21 @@ def _number(value: object, divisor: float, digits: int) -> str:
 
 def _show_results(session: Session, records: "Sequence[Record]") -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title="measured")
-    for column in ("kind", "model", "task", "mode", "result", "status", "USD"):
-        table.add_column(column)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("measured", "result", "USD"):
+        table.add_column(column, justify="right" if column == "USD" else "left")
     for record in records:
         subject = record.subject
         usd = record.cost.usd if record.cost else None
+        words = (record.kind, subject.name, subject.task, (subject.mode or "").replace("_", "-"))
+        state = "" if record.status == "ok" else f"{record.status.replace('_', ' ')}: "
         table.add_row(
-            record.kind, subject.name, subject.task or "", subject.mode or "", summary(record), record.status,
+            " ".join(word for word in words if word),
+            Text(state + summary(record)),
             "" if usd is None else f"{usd:.4f}",
-        )  # fmt: skip
+        )
     session.out.print(table)
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+from rlbench.core.cost import Price
+
 MINUS = "−"
 NONE = "–"
 GIB = 2**30
@@ -27,6 +29,12 @@ def dollars(value: float | None) -> str:
     if size >= 1000:
         return f"{sign}${size:,.0f}"
     return f"{sign}${size:.2f}" if size >= 1 or size == 0 else f"{sign}${number(size, 2)}"
+
+
+def hourly(price: Price) -> str:
+    """What an hour costs, from whom and of which date."""
+    tier = f", {price.tier}" if price.tier else ""
+    return f"{dollars(price.usd_per_hour)} an hour ({price.provider}{tier}, {price.date})"
 
 
 def points(value: float | None) -> str:

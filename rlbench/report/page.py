@@ -68,7 +68,7 @@ def _environment() -> "Environment":
     )
     # The only text that is not escaped: charts, in which every label has been escaped when they were drawn.
     environment.filters["drawing"] = Markup
-    for name in ("number", "dollars", "points", "percent", "certainty", "gib", "billions", "duration"):
+    for name in ("number", "dollars", "points", "percent", "certainty", "gib", "billions", "duration", "hourly"):
         environment.filters[name] = getattr(formats, name)
     environment.filters["raised"] = _raised
     environment.filters["method"] = _method

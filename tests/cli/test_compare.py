@@ -84,6 +84,17 @@ def test_an_empty_store_ranks_nothing_and_says_what_to_do(tmp_path: Path, capsys
     assert not (tmp_path / "none").exists()
 
 
+def test_what_is_not_ranked_fits_a_terminal_of_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["compare", "--price", "0.5", "--store", str(tmp_path / "none")]) == 0
+    shown = capsys.readouterr().out
+    assert "estimates for a40 at $0.50 an hour (stated by the user" in shown
+    assert "does not fit" in shown
+    assert "…" not in shown
+
+
 def test_a_price_derives_every_dollar_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path / "store")
     at = ("--store", str(tmp_path / "store"))

@@ -61,6 +61,11 @@ def test_one_model_is_told_with_scores_sources_claims_and_caveats(capsys: pytest
         assert words in shown
 
 
+def test_a_caveat_of_a_whole_table_is_written_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["models", "smollm3-3b"]) == 0
+    assert "as above" in capsys.readouterr().out
+
+
 def test_add_writes_a_card_that_counts_from_then_on(capsys: pytest.CaptureFixture[str], tiny_model: Path) -> None:
     assert run(["models", "add", str(tiny_model)]) == 0
     written = next(Path("model_cards").glob("*.toml"))

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlbench.core.cost import Price
 from rlbench.report import formats
 
 
@@ -38,6 +39,11 @@ def test_probabilities_are_never_certain() -> None:
 @given(st.floats(min_value=1e-9, max_value=1e12))
 def test_a_number_keeps_three_significant_digits(value: float) -> None:
     assert float(formats.number(value).replace(",", "")) == pytest.approx(value, rel=0.0051)
+
+
+def test_an_hour_s_price_says_from_whom_and_of_when() -> None:
+    price = Price(device="a40", usd_per_hour=0.4, provider="RunPod", tier="secure", date="2026-01-02", source="x")
+    assert formats.hourly(price) == "$0.40 an hour (RunPod, secure, 2026-01-02)"
 
 
 def test_other_units() -> None:
