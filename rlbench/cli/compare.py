@@ -153,14 +153,15 @@ def _ranking_table(entries: "tuple[Ranked, ...]", ranking: "Ranking") -> "Table"
         )
     for entry in entries:
         limits = span(number(entry.points_per_usd_low), number(entry.points_per_usd_high))
-        price = entry.usd_per_point
+        price, on = entry.usd_per_point, f" on {entry.device}" if entry.device else ""
+        a_point = f"{dollars(price)} a point" if price is not None else entry.usd_per_point_note
         cells = (
             f"{ranks(entry.rank_low, entry.rank_high)} {letters[entry.name]}".strip(),
             entry.name,
             f"{number(entry.points_per_usd)}\n{limits}",
             certainty(entry.p_best) if len(entries) > 1 else "–",
             f"{points(entry.gain)}\n{span(points(entry.ci_low), points(entry.ci_high))}",
-            f"{dollars(entry.usd)}\n{dollars(price) + ' a point' if price is not None else entry.usd_per_point_note}",
+            f"{dollars(entry.usd)}{on}\n{a_point}",
         )
         table.add_row(*(Text(cell) for cell in cells))
     return table

@@ -68,14 +68,14 @@ def _single(entry: Ranked, comparison: Comparison) -> Headline:
     command = others[0].command if others else _longer(entry)
     if entry.ci_low > 0:
         return Headline(
-            verdict=f"GRPO raises {entry.name} on {entry.group.task}: {_gain(entry)} for {dollars(entry.usd)}.",
+            verdict=f"GRPO raises {entry.name} on {entry.group.task}: {_gain(entry)} for {_cost(entry)}.",
             because=f"That is {_rate(entry)}. No other model was probed, so this is not yet a choice between models.",
             next_step="Probe another on the same task:",
             command=command,
         )
     what = "lost reward" if entry.ci_high < 0 else "shows no gain that can be told from zero"
     return Headline(
-        verdict=f"{entry.name} {what} on {entry.group.task}: {_gain(entry)} for {dollars(entry.usd)}.",
+        verdict=f"{entry.name} {what} on {entry.group.task}: {_gain(entry)} for {_cost(entry)}.",
         because="It is the only model probed so far; nothing can be recommended on this.",
         next_step="A longer run is the start of this one continued:",
         command=_longer(entry),
@@ -89,7 +89,7 @@ def _several(entries: Sequence[Ranked]) -> Headline:
     if best.ci_high < 0 or best.ci_low <= 0:
         return Headline(
             verdict=f"Nothing can be recommended on {task}: not even the best, {best.name}, has a gain above zero.",
-            because=f"It moved by {_gain(best)} for {dollars(best.usd)}.",
+            because=f"It moved by {_gain(best)} for {_cost(best)}.",
             next_step="Give it more steps:",
             command=_longer(best),
         )
@@ -101,7 +101,7 @@ def _several(entries: Sequence[Ranked]) -> Headline:
                 f"with a probability of {certainty(best.p_best)}."
             ),
             because=(
-                f"It gained {_gain(best)} for {dollars(best.usd)}, {_rate(best)}; "
+                f"It gained {_gain(best)} for {_cost(best)}, {_rate(best)}; "
                 f"next comes {second.name} with {_rate(second)}."
             ),
             next_step="Look at it on the task that you mean to train on:",
@@ -122,6 +122,11 @@ def _several(entries: Sequence[Ranked]) -> Headline:
 
 def _gain(entry: Ranked) -> str:
     return f"{points(entry.gain)} points (95% interval {span(points(entry.ci_low), points(entry.ci_high))})"
+
+
+def _cost(entry: Ranked) -> str:
+    device = "a CPU" if entry.device == "cpu" else entry.device
+    return f"{dollars(entry.usd)} on {device}" if device else dollars(entry.usd)
 
 
 def _rate(entry: Ranked) -> str:

@@ -63,6 +63,7 @@ def test_the_ending_decides_the_format(ending: str, tmp_path: Path, capsys: pyte
         assert {row["provenance"] for row in rows} >= {"measured", "estimated"}
     elif ending == "md":
         assert text.startswith("# GRPO raises smollm2-135m on short-answer")
+        assert " on a CPU.\n" in text
         assert "| 1 | smollm2-135m |" in text
     else:
         assert text.startswith("<!doctype html>")
