@@ -120,14 +120,13 @@ def mode_differences(session: Session, records: "Sequence[Record]") -> "list[Mod
 
 
 def _show(session: Session, records: "Sequence[Record]", differences: "Sequence[ModeDifference]") -> None:
-    from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(title="Accuracy, % (95% intervals over problems; truncated answers count as wrong)", box=SIMPLE)
+    title = "Accuracy, % (95% intervals over problems; truncated answers count as wrong)"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("model, task, mode", min_width=22, overflow="fold")
-    table.add_column("accuracy", no_wrap=True)
-    for column in ("problems", "if cut right", "cut at", "tokens", "USD a right answer"):
-        table.add_column(column)
+    for column in ("accuracy", "problems", "if cut\nright", "cut\nat", "tokens", "USD a\nright\nanswer"):
+        table.add_column(column, justify="right", no_wrap=True)
     for record in records:
         table.add_row(*_cells(record))
     session.out.print(table)
@@ -154,10 +153,10 @@ def _cells(record: "Record") -> list[str]:
     cost = values.usd_per_correct
     return [
         head,
-        f"{100 * values.accuracy:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
+        f"{100 * values.accuracy:.1f}\n{100 * low:.1f} – {100 * high:.1f}",
         f"{values.n_prompts} × {values.samples_per_prompt}",
         f"{100 * (values.accuracy_if_truncated_right or 0.0):.1f}",
-        f"{subject.max_new_tokens}: {values.truncated_share or 0.0:.0%}",
+        f"{subject.max_new_tokens}:\n{values.truncated_share or 0.0:.0%}",
         f"{values.mean_output_tokens or 0.0:.0f}",
         "" if cost is None else f"{cost:.6f}",
     ]
