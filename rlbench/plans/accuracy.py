@@ -10,7 +10,7 @@ from rlbench.core.job import AccuracyTask, EngineSpec, Job, Targets
 from rlbench.core.subject import Mode, Subject
 from rlbench.core.value import Value
 from rlbench.core.workload import Workload
-from rlbench.errors import UnknownName
+from rlbench.errors import HubError, UnknownName
 from rlbench.measure.accuracy.data import DATA_SETS, check_task, is_generated, locate, size, task_hash
 from rlbench.plans.base import Planned, Surroundings, this_device, versions_for
 from rlbench.plans.forecast import of_generation
@@ -55,7 +55,7 @@ class AccuracyRequest(Value):
             check_task(task)
         cards = [find_model(name, around.offline) for name in self.models or CANDIDATES]
         modes = {card.name: self._modes(card) for card in cards}
-        folders = {task: locate(task, around.data_dir, around.offline) for task in self.tasks}
+        folders = {task: _data(task, around) for task in self.tasks}
         return [
             self._planned(card, mode, task, folders[task], around)
             for card in cards
@@ -73,7 +73,7 @@ class AccuracyRequest(Value):
         from rlbench.catalogue import find_price
         from rlbench.engines.weights import fetch, resolve
 
-        weights = resolve(card, around.offline)
+        weights = resolve(card, around.offline, around.forecast_only)
         device = this_device()
         job = Job(
             subject=Subject(
@@ -82,7 +82,7 @@ class AccuracyRequest(Value):
                 revision=weights.revision,
                 mode=mode,
                 task=task,
-                task_hash=task_hash(task, folder),
+                task_hash=task_hash(task, folder) if folder is not None or is_generated(task) else None,
                 max_new_tokens=self.max_new_tokens or default_cap(card, mode, task),
                 sampling=card.modes[mode].sampling,
             ),
@@ -112,6 +112,16 @@ class AccuracyRequest(Value):
             max_new_tokens=job.subject.max_new_tokens,
             concurrency=self.batch_size,
         )
+
+
+def _data(task: str, around: Surroundings) -> Path | None:
+    """The folder with the task's data; `None` for a generated task, and for a forecast without the data."""
+    try:
+        return locate(task, around.data_dir, around.offline)
+    except HubError:
+        if around.forecast_only:
+            return None
+        raise
 
 
 def default_cap(card: "ModelCard", mode: Mode, task: str) -> int:

@@ -18,6 +18,8 @@ class Surroundings:
     offline: bool = False
     data_dir: Path | None = None
     usd_per_hour: float | None = None
+    forecast_only: bool = False
+    """Nothing will run: weights that are nowhere stop no forecast."""
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class ProbeRequest(Value):
         from rlbench.engines.weights import fetch, resolve
 
         mode = self._mode(card)
-        weights = resolve(card, around.offline)
+        weights = resolve(card, around.offline, around.forecast_only)
         device = this_device()
         job = Job(
             subject=Subject(

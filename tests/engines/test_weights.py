@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rlbench import cards
 from rlbench.catalogue import find_model
 from rlbench.core.card import ModelCard, WeightsPackage
 from rlbench.core.subject import Subject
@@ -27,7 +28,7 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     weights._hub_commit.cache_clear()
-    weights._hub_unreachable.cache_clear()
+    cards.hub_unreachable.cache_clear()
 
 
 def test_a_folder_answers_by_its_content(tiny_model: Path, tmp_path: Path) -> None:
@@ -162,3 +163,10 @@ print(weights._from_package(card.weights_package))
 def leftovers(tmp_path: Path) -> list[str]:
     folder = tmp_path / "cache" / "rlbench" / "weights"
     return [path.name for path in folder.iterdir() if not path.name.endswith(".lock")]
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(tiny_model / name, tmp_path)
+    with pytest.raises(InputError, match="has no tokenizer"):
+        resolve(find_model(str(tmp_path)), offline=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from platformdirs import user_cache_dir
 
+from rlbench.cards import hub_unreachable
 from rlbench.core.job import Job
 from rlbench.errors import HubError, InputError, UnknownName
 from rlbench.grading.generated import count_prompts, generate, generated_tasks
@@ -160,15 +161,16 @@ def read(path: Path) -> list[Document]:
     """
     rows = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"the data file {path} cannot be read: {error.strerror}.") from None
+        # Not `splitlines`: a JSON string may hold U+2028 and its kind, which end no line of JSONL.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the data file {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             rows.append(_row(json.loads(line), number))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InputError(
                 f"line {number} of {path} is not a problem: it needs `problem` and `answer`, or IFEval's four keys."
             ) from None
@@ -214,6 +216,16 @@ def _check(task: str, path: Path) -> None:
     )
 
 
+def _unreachable() -> str | None:
+    """Why the hub cannot be asked; left to `datasets` where the user chose to be offline and its cache may serve.
+
+    Asked first, since `datasets` tries for half a minute and says so line by line.
+    """
+    from huggingface_hub import is_offline_mode
+
+    return None if is_offline_mode() else hub_unreachable()
+
+
 def _fetch(task: str, folder: Path, offline: bool) -> None:
     """Write the hub's rows as JSONL; only their number is checked, since the hub's own wording may differ."""
     known = DATA_SETS[task]
@@ -228,6 +240,8 @@ def _fetch(task: str, folder: Path, offline: bool) -> None:
         import datasets
     except ImportError:
         raise HubError(missing.format("fetching it needs `pip install 'rlbench[local]'`")) from None
+    if (reason := _unreachable()) is not None:
+        raise HubError(missing.format(reason))
     try:
         rows = datasets.load_dataset(hub_id, None if configuration == "-" else configuration, split=split)
     except (OSError, ValueError, RuntimeError) as error:
