@@ -73,7 +73,8 @@ def card_of_folder(folder: Path) -> ModelCard:
     """
     if not (folder / "config.json").is_file():
         raise InputError(f"the folder {folder} has no config.json: name a folder that `save_pretrained` wrote.")
-    name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower())
+    # Without dashes at its ends: a command would take `-x` for a flag.
+    name = re.sub(r"[^a-z0-9._-]+", "-", folder.resolve().name.lower()).strip("-") or "model"
     return _card(name, str(folder), {file: folder / file for file in FILES if (folder / file).is_file()})
 
 
@@ -154,6 +155,22 @@ def _card(name: str, hub_id: str, files: Mapping[str, Path]) -> ModelCard:
     config = _json(files["config.json"])
     generation = _json(files["generation_config.json"]) if "generation_config.json" in files else {}
     architecture = Architecture.from_config(config, hub_id)
+    try:
+        return _card_from(name, hub_id, files, config, generation, architecture)
+    except ValidationError as error:
+        raise InputError(f"the configuration of {hub_id} {_complaint(error)}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"the chat template of {hub_id} is not UTF-8 ({error}): save the model again.") from None
+
+
+def _card_from(
+    name: str,
+    hub_id: str,
+    files: Mapping[str, Path],
+    config: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    architecture: Architecture,
+) -> ModelCard:
     modes = _modes(_template(files), _sampling(generation))
     return ModelCard(
         name=name,

@@ -74,8 +74,9 @@ def find_model(name: str, offline: bool = False) -> ModelCard:
         HubError: it looks like a hub id and the hub does not give its configuration.
     """
     files = _card_files()
-    if name.lower() in files:
-        return read_card(files[name.lower()])
+    by_name = {known.lower(): path for known, path in files.items()}
+    if name.lower() in by_name:
+        return read_card(by_name[name.lower()])
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _named_apart(card_of_folder(folder), files)

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
@@ -28,6 +28,8 @@ from rlbench.errors import StoreError
 
 if TYPE_CHECKING:
     import pandas
+
+AnyValue = TypeVar("AnyValue", Job, Attempt)
 
 LOCK_WAIT_SECONDS = 10.0
 """A worker whose parent was killed needs a moment to notice; longer than that, somebody else is at work."""
@@ -43,18 +45,21 @@ class JobFolder:
         self.scratch = path / "scratch"
 
     def job(self) -> Job:
-        return Job.model_validate(_read_json(self.path / "job.json"))
+        return _validated(Job, self.path / "job.json")
 
     def attempts(self) -> list[Attempt]:
         """All attempts, oldest first."""
-        files = sorted((self.path / "attempts").glob("*.json"), key=lambda p: int(p.stem))
-        return [Attempt.model_validate(_read_json(file)) for file in files]
+        return [_validated(Attempt, file) for file in self._attempt_files()]
+
+    def _attempt_files(self) -> list[Path]:
+        files = [file for file in (self.path / "attempts").glob("*.json") if file.stem.isdecimal()]
+        return sorted(files, key=lambda file: int(file.stem))
 
     def add_attempt(self, make: Callable[[int], Attempt]) -> Attempt:
         """Note an attempt before its work begins; `make` gets its number."""
         with _as_store_error(self.path):
             (self.path / "attempts").mkdir(exist_ok=True)
-            attempt = make(len(list((self.path / "attempts").glob("*.json"))) + 1)
+            attempt = make(max((int(file.stem) for file in self._attempt_files()), default=0) + 1)
             write_json(self.path / "attempts" / f"{attempt.number}.json", attempt.to_json())
         return attempt
 
@@ -66,7 +71,7 @@ class JobFolder:
         """The samples stored so far, one at a time; a half-written last line is left out."""
         if not self.samples_path.exists():
             return
-        with self.samples_path.open("rb") as file:
+        with _as_read_error(self.samples_path), self.samples_path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     return
@@ -202,11 +207,7 @@ def read_record(path: Path) -> Record:
     try:
         return Record.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise StoreError(
-            f"{path} is not a record ({where}: {first['msg']}): move it away and run its command again."
-        ) from error
+        raise _unusable(path, "a record", error) from error
 
 
 def load_results(store: str | Path = "results") -> dict[str, "pandas.DataFrame"]:
@@ -240,7 +241,7 @@ def write_json(path: Path, data: object) -> None:
     """Write `data` beside `path` and rename it into place, so that no reader sees half a file."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(data, file, indent=1, allow_nan=False, ensure_ascii=False)
             file.write("\n")
             file.flush()
@@ -253,6 +254,20 @@ def write_json(path: Path, data: object) -> None:
         raise
 
 
+def _validated(kind: type[AnyValue], path: Path) -> AnyValue:
+    try:
+        return kind.model_validate(_read_json(path))
+    except ValidationError as error:
+        raise _unusable(path, f"the {kind.__name__.lower()} it should be", error) from error
+
+
+def _unusable(path: Path, what: str, error: ValidationError) -> StoreError:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    reason = f"{where}: {first['msg']}" if where else first["msg"]
+    return StoreError(f"{path} is not {what} ({reason}): move it away and run its command again.")
+
+
 def _read_json(path: Path) -> object:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -260,7 +275,7 @@ def _read_json(path: Path) -> object:
         raise StoreError(f"{path} is missing: the folder is not a job of rlbench's.") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StoreError(
             f"{path} is damaged ({error}): move it away and run its command again; its samples are kept."
         ) from error
@@ -288,6 +303,16 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+@contextmanager
+def _as_read_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read: {error.strerror or error}: change its rights or move it away."
+        ) from error
 
 
 @contextmanager

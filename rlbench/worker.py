@@ -118,7 +118,9 @@ def _outcome(job: Job, context: Context) -> Outcome:
         traceback.print_exc()
         memory = type(error).__name__ == "OutOfMemoryError"
         status = "out_of_memory" if memory else "failed"
-        detail = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        said = (str(error).strip().splitlines() or [""])[0].rstrip(" .:")
+        log = f"runs/{job.key}/attempts/{context.attempt.number}.log"
+        detail = f"{type(error).__name__}: {said} (all of it in the store's {log})"
     summed = this_room.summarise(job, context.attempt, context.stored())
     return summed.model_copy(update={"status": status, "detail": detail, "phase_seconds": dict(context.clock.seconds)})
 

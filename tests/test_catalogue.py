@@ -174,3 +174,26 @@ def test_the_hubs_cache_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     card = find_model("some/model", offline=True)
     assert (card.name, card.hub_id, card.license) == ("model", "some/model", "mit")
     assert list(card.modes) == ["think", "no_think"]
+
+
+def test_a_card_of_ones_own_may_have_capitals() -> None:
+    write_card(Path("model_cards"), "Mine")
+    assert find_model("mine").name == find_model("Mine").name == "Mine"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("generation_config.json", b'{"temperature": "hot"}', "has an unusable 'temperature'"),
+        ("chat_template.jinja", b"\xff", "chat template of odd is not UTF-8"),
+    ],
+)
+def test_a_folder_with_an_unusable_file_is_refused(file: str, content: bytes, reason: str) -> None:
+    folder = model_folder(Path("odd"))
+    (folder / file).write_bytes(content)
+    with pytest.raises(InputError, match=reason):
+        find_model("odd/")
+
+
+def test_a_folders_name_is_no_flag() -> None:
+    assert find_model(str(model_folder(Path("-odd-").resolve()))).name == "odd"

@@ -201,3 +201,25 @@ def test_attempts_are_numbered_and_kept(tmp_path: Path) -> None:
             )
         )
     assert [attempt.number for attempt in folder.attempts()] == list(range(1, 12))
+
+
+def test_a_damaged_job_or_attempt_is_named_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    folder = Store(tmp_path).open(make_job())
+    (folder.path / "attempts").mkdir()
+    (folder.path / "attempts" / "notes.json").write_text("a person's own")
+    assert folder.attempts() == []
+    (folder.path / "attempts" / "7.json").write_text("{}")
+    with pytest.raises(StoreError, match=r"7\.json is not the attempt it should be \(number: Field required\)"):
+        folder.attempts()
+    (folder.path / "job.json").write_text('{"subject": 5}')
+    with pytest.raises(StoreError, match=r"job\.json is not the job it should be .* move it away"):
+        folder.job()
+    folder.record_path.write_text("[" * 100_000)
+    with pytest.raises(StoreError, match="is damaged"):
+        folder.record()
+
+
+def test_bytes_that_are_no_text_do_not_keep_a_record_from_disk(tmp_path: Path) -> None:
+    folder = Store(tmp_path).open(make_job())
+    folder.write_record(make_record(make_job()).model_copy(update={"source": "rlbench --store \udcff"}))
+    assert folder.record() is not None

@@ -1,6 +1,7 @@
 """The command line: options before the command, the commands, and every error as one sentence and an exit code."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ COMMANDS = (
 )
 """The modules of the commands, in the order of the help. They import light things only, at their top."""
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="rlbench",
     help="Which small open language model gives the most reinforcement-learning reward per dollar.",
@@ -52,6 +55,12 @@ def _before_command(context: typer.Context, **given: Any) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process with its exit code."""
+    if os.environ.get("COLUMNS") == "0":
+        # Some terminals do not know their width; rich would print nothing.
+        del os.environ["COLUMNS"]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A locale without the character (LC_ALL=C) costs the character, not the result.
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -62,6 +71,8 @@ def run(arguments: Sequence[str]) -> int:
         _warn_of_unknown_variables()
         spelled = [_kebab(argument) for argument in arguments]
         result = app(args=spelled, prog_name="rlbench", standalone_mode=False, default_map=_defaults(spelled))
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except RlbenchError as error:
         common.warn(str(error))
         return error.exit_code
@@ -69,13 +80,26 @@ def run(arguments: Sequence[str]) -> int:
         common.warn(_usage_sentence(error))
         return 2
     except (typer.Abort, KeyboardInterrupt):
-        common.warn("stopped; the same command goes on where it was.")
-        return 130
+        result = INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, less) has what it wanted; Python must not complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has what it wanted.
+        _silence_stdout()
         return 0
+    except OSError as error:
+        if error.filename is None:
+            _silence_stdout()
+        what = error.filename if error.filename is not None else "standard output"
+        common.warn(f"{what}: {error.strerror or error}: name another file or folder, or free some space.")
+        return 1
+    if result == INTERRUPTED:  # typer makes this of a KeyboardInterrupt, and says nothing
+        common.warn("stopped; the same command goes on where it was.")
     return result if isinstance(result, int) else 0
+
+
+def _silence_stdout() -> None:
+    # What is still in its buffer cannot be written; Python must not complain of it again at exit.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _register(arguments: Sequence[str]) -> None:

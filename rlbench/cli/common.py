@@ -8,6 +8,7 @@ option its environment variable (`--data-dir` is also `RLBENCH_DATA_DIR`).
 import functools
 import inspect
 import json
+import math
 import shlex
 import sys
 from collections.abc import Callable, Iterable
@@ -17,6 +18,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
+
+from rlbench.errors import InputError
 
 ENV_PREFIX = "RLBENCH_"
 
@@ -34,7 +37,7 @@ class Session:
     @property
     def out(self) -> Console:
         """For data. Nothing else is written to standard output."""
-        return Console()
+        return _Out()
 
     @property
     def err(self) -> Console:
@@ -43,11 +46,18 @@ class Session:
 
     def emit(self, document: dict[str, Any]) -> None:
         """Print the one JSON document of a `--json` command."""
-        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        # ASCII: it comes out whole whatever the locale, half a surrogate pair in somebody's answer included.
+        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
 
     def warn(self, sentence: str) -> None:
         """One sentence on standard error."""
         warn(sentence)
+
+
+class _Out(Console):
+    def on_broken_pipe(self) -> None:
+        # rich itself would end the process with exit code 1.
+        raise BrokenPipeError
 
 
 COMMON: dict[str, tuple[Any, Any]] = {
@@ -92,6 +102,7 @@ def command(app: typer.Typer, name: str, about: str) -> Callable[[Callable[..., 
         @functools.wraps(function)
         def run(context: typer.Context, **given: Any) -> None:
             common = {option: given.pop(option) for option in COMMON}
+            _refuse_infinite(given)
             function(_merge(context.obj or {}, common), **given)
 
         context_parameter = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -120,7 +131,8 @@ def warn(sentence: str) -> None:
 
 def command_line() -> str:
     """The command as typed, to be kept as the source of what it measures."""
-    return shlex.join(["rlbench", *sys.argv[1:]])
+    # A path may hold bytes that are no text; records are UTF-8.
+    return shlex.join(["rlbench", *sys.argv[1:]]).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def known_environment() -> set[str]:
@@ -139,6 +151,12 @@ def validation_sentence(error: Any, what: str) -> str:
 def comma_list(values: Iterable[str]) -> tuple[str, ...]:
     """`["a,b", "c"]` as `("a", "b", "c")`: lists may be given either way."""
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _refuse_infinite(given: dict[str, Any]) -> None:
+    for option, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"--{option.replace('_', '-')} is {value}: give a finite number.")
 
 
 def _merge(before: dict[str, Any], after: dict[str, Any]) -> Session:

@@ -108,6 +108,7 @@ def _gather(
         store=str(session.store),
         version=__version__,
     )
+    shown = examples(sources.folders, generated_prompts(), note)  # before `unreadable` is read
     return compare_records(
         question,
         sources.cards,
@@ -117,7 +118,7 @@ def _gather(
             *counterparts(measured, sources.cards),
             *sources.published,
         ],
-        examples(sources.folders, generated_prompts()),
+        shown,
         unreadable,
     )
 

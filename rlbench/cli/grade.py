@@ -59,7 +59,8 @@ def read(file: Path) -> "list[tuple[str, Question]]":
     from rlbench.errors import InputError
 
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        # Not `splitlines`: a JSON string may hold U+2028 and its kind, which end no line of JSONL.
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     rows = []
@@ -67,7 +68,7 @@ def read(file: Path) -> "list[tuple[str, Question]]":
         if line.strip():
             try:
                 rows.append(_row(json.loads(line), number))
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise InputError(
                     f"line {number} of {file} cannot be graded: it needs `gold` and `prediction` or "
                     "`prediction_text`, all strings, and `kind` can only be answer or text."
@@ -82,4 +83,7 @@ def _row(row: dict[str, Any], number: int) -> "tuple[str, Question]":
     kind = row.get("kind") or ("answer" if "prediction" in row else "text")
     if not isinstance(text, str) or not isinstance(row["gold"], str) or not kind.startswith(("answer", "text")):
         raise ValueError(number)
-    return str(row.get("id", number)), Question(text, row["gold"], "answer" if kind == "answer" else "text")
+    identity = row.get("id")
+    return str(number if identity is None else identity), Question(
+        text, row["gold"], "answer" if kind == "answer" else "text"
+    )

@@ -18,7 +18,7 @@ def merge(
     from rlbench.errors import StoreError
     from rlbench.store import Store
 
-    if not folder.is_dir():
+    if not (folder / "runs").is_dir():
         raise StoreError(f"there is no results folder {folder}: name one that holds `runs/`.")
     other = Store(folder)
     taken = Store(session.store).merge(other)

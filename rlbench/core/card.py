@@ -144,6 +144,8 @@ class ModelCard(Value):
         """Turn each `[[publications]]` table (one source, its `scores` by task) into published scores."""
         if not isinstance(card, Mapping) or "publications" not in card:
             return card
+        if not all(isinstance(card.get(key, []), (list, tuple)) for key in ("publications", "published")):
+            raise ValueError("'publications' and 'published' are arrays of tables")
         spread = [score for table in card["publications"] for score in _scores_of(table)]
         rest = {key: value for key, value in card.items() if key != "publications"}
         return {**rest, "published": [*card.get("published", ()), *spread]}

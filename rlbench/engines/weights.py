@@ -55,11 +55,11 @@ def resolve(card: ModelCard, offline: bool, forecast_only: bool = False) -> Weig
         InputError: the local folder has no safetensors, or no tokenizer.
     """
     if (folder := local_folder(card)) is not None:
+        digest = folder_hash(folder)
         if not any((folder / name).is_file() for name in TOKENIZERS):
             raise InputError(
                 f"{folder} has no tokenizer ({', '.join(TOKENIZERS)}): save the model's beside its weights."
             )
-        digest = folder_hash(folder)
         return Weights(card, "folder", f"local:{digest[:16]}", digest)
     commit, reason = (None, "--offline was given") if offline else _hub_commit(card.hub_id, card.revision)
     commit = commit or _cached_commit(card.hub_id, card.revision)

@@ -58,6 +58,13 @@ def _sentence(path: Path, error: ValidationError) -> str:
     numbers = [part + 1 for part in first["loc"] if isinstance(part, int)]
     words = [str(part) for part in first["loc"] if isinstance(part, str)]
     where = f"job {numbers[0]}, " if numbers else ""
-    reasons = {"extra_forbidden": "is not a key of a plan", "missing": "is missing"}
-    reason = reasons.get(first["type"], first["msg"])
+    if first["type"].startswith("union_tag"):
+        words = ["kind"]
+    reasons = {
+        "extra_forbidden": "is not a key of a plan",
+        "missing": "is missing",
+        "union_tag_not_found": "is missing",
+        "union_tag_invalid": "must be memory, rollout, accuracy or probe",
+    }
+    reason = reasons.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
     return f"the plan {path}: {where}'{words[-1] if words else 'plan'}' {reason}."

@@ -1,10 +1,11 @@
 """A few completions as they were generated: always the first prompts, so that nobody picked them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from rlbench.core.sample import Sample
 from rlbench.core.value import Value
+from rlbench.errors import StoreError
 from rlbench.store import JobFolder
 
 PROMPTS = 2
@@ -31,9 +32,20 @@ class Example(Value):
     output_tokens: int
 
 
-def examples(folders: Iterable[JobFolder], prompts: Mapping[str, str]) -> list[Example]:
-    """The first completions of every accuracy and probe job; `prompts` gives a prompt's text by its id."""
-    return [example for folder in folders for example in _of_folder(folder, prompts)]
+def examples(
+    folders: Iterable[JobFolder], prompts: Mapping[str, str], on_error: Callable[[StoreError], None]
+) -> list[Example]:
+    """The first completions of every accuracy and probe job; a job that cannot be read goes to `on_error`.
+
+    `prompts` gives a prompt's text by its id.
+    """
+    found = []
+    for folder in folders:
+        try:
+            found += _of_folder(folder, prompts)
+        except StoreError as error:
+            on_error(error)
+    return found
 
 
 def _of_folder(folder: JobFolder, prompts: Mapping[str, str]) -> list[Example]:

@@ -54,7 +54,7 @@ def write(comparison: Comparison, path: Path) -> None:
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             file.write(text)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)

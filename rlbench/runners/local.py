@@ -65,6 +65,8 @@ def _start(folder: JobFolder, attempt: Attempt) -> "subprocess.Popen[str]":
             stderr=log,
             text=True,
             start_new_session=True,
+            # Libraries open model files in the locale's encoding; under LC_ALL=C that is ASCII.
+            env={**os.environ, "PYTHONUTF8": "1"},
         )
 
 

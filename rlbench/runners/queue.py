@@ -80,20 +80,22 @@ def _run(folder: JobFolder, planned: Planned, run_job: RunJob, command: str, obs
     except StoreError:
         raise
     except RlbenchError as error:
-        record = _unanswered(planned, command, str(error))
-        folder.write_record(record)
+        record, earlier = _unanswered(planned, command, str(error)), folder.record()
+        if earlier is None or earlier.values is None:
+            folder.write_record(record)
         return record
-    attempt = folder.add_attempt(
-        lambda number: Attempt(
-            number=number,
-            targets=planned.targets,
-            model_path=model_path,
-            data_dir=planned.data_dir,
-            command=command,
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-            price=planned.price,
+    with folder.lock():
+        attempt = folder.add_attempt(
+            lambda number: Attempt(
+                number=number,
+                targets=planned.targets,
+                model_path=model_path,
+                data_dir=planned.data_dir,
+                command=command,
+                started=datetime.now(UTC).isoformat(timespec="seconds"),
+                price=planned.price,
+            )
         )
-    )
     return run_job(folder, attempt, observer.progress)
 
 

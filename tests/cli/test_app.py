@@ -1,6 +1,7 @@
 """The command frame: where options may stand, what a mistake says, what --help costs."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,9 @@ def test_a_mistake_is_one_sentence_on_stderr(capsys: pytest.CaptureFixture[str])
         (["merge", "--jsn", "x"], "no such option: --jsn"),
         (["merge"], "missing argument 'DIR'"),
         (["merge", "/there/is/no/such/folder"], "there is no results folder /there/is/no/such/folder"),
+        (["merge", "/"], "there is no results folder /"),
+        (["run", "cpu-demo", "--price", "inf", "--dry-run"], "--price is inf: give a finite number"),
+        (["compare", "--budget-usd", "inf"], "--budget-usd is inf: give a finite number"),
     ):
         assert run(arguments) == 2
         shown = capsys.readouterr()
@@ -105,3 +109,50 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.startswith("rlbench 0.")
+
+
+def test_an_unusable_path_is_one_sentence_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["models", "m" * 300]) == 1
+    shown = capsys.readouterr()
+    assert "File name too long" in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def rlbench(command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """The command in a shell, `RLBENCH` in it being the program; the exit code is that of the pipe's first part."""
+    shell = command.replace("RLBENCH", f"{sys.executable} -m rlbench")
+    return subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+def test_a_reader_that_goes_away_is_no_failure() -> None:
+    ended = rlbench("RLBENCH gpus | true; exit ${PIPESTATUS[0]}")
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_full_disk_under_standard_output_is_one_sentence() -> None:
+    ended = rlbench("RLBENCH gpus --json > /dev/full")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("rlbench: standard output: No space left on device")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_locale_without_the_characters_costs_no_result() -> None:
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = rlbench("RLBENCH estimate-memory qwen3-4b --gpu h200", **ascii_only)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "1 ? 1,024 tokens" in ended.stdout
+
+
+def test_a_terminal_of_unknown_width_gets_its_table() -> None:
+    assert "rtx-4090" in rlbench("RLBENCH gpus", COLUMNS="0").stdout
+
+
+def test_ctrl_c_says_that_nothing_is_lost(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rlbench.catalogue.cards", interrupted)
+    assert run(["models"]) == 130
+    assert capsys.readouterr().err == "rlbench: stopped; the same command goes on where it was.\n"

@@ -121,6 +121,16 @@ def test_a_damaged_record_is_named_left_out_and_kept(tmp_path: Path, capsys: pyt
     assert damaged.record_path.exists()
 
 
+def test_a_damaged_sample_costs_its_examples_and_no_ranking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = fill(tmp_path / "store")
+    folder = next(folder for folder in store.folders() if folder.samples_path.exists())
+    folder.samples_path.write_text("garbage\n")
+    assert run(["compare", "--json", "--store", str(tmp_path / "store")]) == 1
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["ranking"]
+    assert f"line 1 of {folder.samples_path} is not a sample" in shown.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

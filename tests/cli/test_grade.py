@@ -37,7 +37,7 @@ def test_a_hostile_answer_is_a_timeout(tmp_path: Path, capsys: pytest.CaptureFix
     assert (document["timeouts"], document["correct"]) == (1, 0)
 
 
-@pytest.mark.parametrize("line", ["{", '{"prediction": "1"}', '{"prediction": 1, "gold": "1"}', "[]"])
+@pytest.mark.parametrize("line", ["{", "[" * 100_000, '{"prediction": "1"}', '{"prediction": 1, "gold": "1"}', "[]"])
 def test_a_bad_line_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text('{"prediction": "1", "gold": "1"}\n' + line + "\n")
@@ -48,3 +48,14 @@ def test_a_bad_line_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["grade", str(tmp_path / "none.jsonl")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_line_ends_at_a_line_feed_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "odd.jsonl"
+    rows = ({"prediction": "2\u2028", "gold": "2", "id": None}, {"prediction": "2\x85", "gold": "2", "id": "\ud800"})
+    text = json.dumps(rows[0], ensure_ascii=False) + "\r\n" + json.dumps(rows[1]) + "\n"
+    file.write_bytes(text.encode("utf-8-sig"))
+    assert run(["grade", str(file), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["id"] for row in document["results"]] == ["1", "\ud800"]
+    assert document["correct"] == 2

@@ -66,6 +66,7 @@ def test_a_model_that_does_not_fit_is_a_result(capsys: pytest.CaptureFixture[str
         (["qwen3-4b", "--gpu", "a40", "--lengths", "lognormal"], "add --mean-new-tokens"),
         (["qwen3-4b", "--max-new-tokens", "0"], "--max-new-tokens"),
         (["qwen3-4b", "--prompts", "0"], "--prompts"),
+        (["qwen3-4b", "--gpu", "a40", "--prompts", "99999999999"], "ask for 100,000 at most"),
         (["qwen3-4b", "--repeats", "0"], "--repeats"),
         (["qwen3-4b", "--gpu", "cpu", "--engine", "vllm"], "use --engine transformers"),
         (["smollm2-135m", "--gpu", "cpu", "--max-new-tokens", "9000"], "context of 8192: lower --max-new-tokens"),

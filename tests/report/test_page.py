@@ -49,7 +49,7 @@ def comparison(folder: Path, budget_usd: float | None = None) -> Comparison:
     )  # fmt: skip
     card = find_model("smollm2-135m")
     records = [*store.records(pytest.fail), *card.published_records()]
-    return compare(question, [card], records, examples(store.folders(), {}))
+    return compare(question, [card], records, examples(store.folders(), {}, pytest.fail))
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from rlbench.core.cost import Cost, Price
 from rlbench.core.job import AccuracyTask, Attempt, EngineSpec, Job, Targets
 from rlbench.core.record import AccuracyValues, Record
 from rlbench.core.subject import Subject
-from rlbench.errors import HubError
+from rlbench.errors import HubError, StoreError
 from rlbench.plans.base import Forecast, Planned
 from rlbench.runners.queue import run_all
 from rlbench.store import JobFolder, Store
@@ -85,3 +87,23 @@ def test_no_job_starts_that_would_go_over_the_cap(tmp_path: Path) -> None:
     assert "$0.5000 is left of the cap of $2.5000" in records[2].detail
     records = run_all(store, plan, one_second, "test", diary, max_usd=1.0)
     assert [record.status for record in records] == ["ok", "ok", "ok"], "answered jobs cost nothing now"
+
+
+def test_an_attempt_that_never_began_does_not_replace_an_answer(tmp_path: Path) -> None:
+    def unreachable() -> Path:
+        raise HubError("the hub cannot be reached: try again, or name a local folder.")
+
+    store, diary = Store(tmp_path), Diary()
+    run_all(store, [planned("a", Targets(samples_per_prompt=2))], one_second, "test", diary)
+    more = [planned("a", Targets(samples_per_prompt=4), fetch=unreachable)]
+    assert run_all(store, more, one_second, "test", diary)[0].status == "failed"
+    assert [record.status for record in store.records(print)] == ["ok"]
+
+
+def test_a_second_process_notes_no_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlbench.store.LOCK_WAIT_SECONDS", 0.1)
+    store, one = Store(tmp_path), planned("a", Targets())
+    folder = store.open(one.job)
+    with folder.lock(), pytest.raises(StoreError, match="another rlbench process is writing"):
+        run_all(store, [one], one_second, "test", Diary())
+    assert folder.attempts() == []

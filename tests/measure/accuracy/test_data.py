@@ -78,3 +78,12 @@ def test_the_public_files_are_the_sets_they_are_called(shared_data: Path, task: 
     folder = shared_data / "benchmarks"
     assert locate(task, folder, offline=True) == folder
     assert len(task_hash(task, folder)) == 16
+
+
+def test_a_line_ends_at_a_line_feed_alone_and_text_is_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_text('\ufeff{"problem": "one\u2028two", "answer": "3"}\n', encoding="utf-8")
+    assert read(path)[0]["problem"] == "one\u2028two"
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="cannot be read"):
+        read(path)
