@@ -49,11 +49,8 @@ def accuracy(
     ] = None,
 ) -> None:  # fmt: skip
     """Measure accuracy: 95% intervals over problems, and thinking against not thinking, problem by problem."""
-    from pydantic import ValidationError
-
-    from rlbench.cli.common import validation_sentence
-    from rlbench.cli.measured import answer, fail_if_any_failed
-    from rlbench.errors import InputError
+    from rlbench.cli.measured import answer, fail_if_any_failed, request_of, result
+    from rlbench.core.record import AccuracyValues
     from rlbench.plans.accuracy import AccuracyRequest
     from rlbench.plans.base import Surroundings
 
@@ -62,45 +59,20 @@ def accuracy(
         "modes": comma_list(mode or ()), "limit": limit, "samples": samples, "max_new_tokens": max_new_tokens,
         "batch_size": batch_size, "seed": seed,
     }  # fmt: skip
-    try:
-        request = AccuracyRequest.model_validate(asked)
-    except ValidationError as error:
-        raise InputError(validation_sentence(error, "accuracy")) from None
+    request = request_of(AccuracyRequest, asked, "accuracy")
     plan = request.plan(Surroundings(offline=session.offline, data_dir=data_dir, usd_per_hour=price))
     records = answer(session, plan)
     differences = mode_differences(session, records)
     if session.json:
         session.emit(
             {
-                "results": [result(record) for record in records],
+                "results": [result(record, AccuracyValues) for record in records],
                 "mode_differences": [difference.to_json() for difference in differences],
             }
         )
     else:
         _show(session, records, differences)
     fail_if_any_failed(records)
-
-
-def result(record: "Record") -> dict[str, Any]:
-    """An accuracy record as the keys of `accuracy --json`; what a failed one does not know is null."""
-    from rlbench.core.record import AccuracyValues
-
-    values = record.values if isinstance(record.values, AccuracyValues) else None
-    fields = [name for name in AccuracyValues.model_fields if name != "kind"]
-    found = values.to_json() if values is not None else dict.fromkeys(fields)
-    subject = record.subject
-    return {
-        "model": subject.name,
-        "task": subject.task,
-        "mode": subject.mode,
-        "max_new_tokens": subject.max_new_tokens,
-        **{name: found[name] for name in fields},
-        "phase_seconds": record.cost.phase_seconds if record.cost else None,
-        "provenance": record.provenance,
-        "status": record.status,
-        "detail": record.detail,
-        "source": record.source,
-    }
 
 
 def mode_differences(session: Session, records: "Sequence[Record]") -> "list[ModeDifference]":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlbench.cli.app import app
-from rlbench.cli.common import Session, command
+from rlbench.cli.common import Session, comma_list, command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,53 +48,25 @@ def probe(
     ] = None,
 ) -> None:
     """Train a little by GRPO and report the gain on held-out prompts, its interval and its cost."""
-    from pydantic import ValidationError
-
-    from rlbench.cli.common import validation_sentence
-    from rlbench.cli.measured import answer, fail_if_any_failed
-    from rlbench.errors import InputError
+    from rlbench.cli.measured import answer, fail_if_any_failed, request_of, result
+    from rlbench.core.record import ProbeValues
     from rlbench.plans.base import Surroundings
     from rlbench.plans.probe import ProbeRequest
 
     asked: dict[str, Any] = {
-        "models": tuple(models or ()), "task": task, "mode": mode, "steps": steps, "group_size": group_size,
+        "models": comma_list(models or ()), "task": task, "mode": mode, "steps": steps, "group_size": group_size,
         "prompts_per_step": prompts_per_step, "training_prompts": training_prompts, "held_out": held_out,
         "samples": samples, "max_new_tokens": max_new_tokens, "lr": lr, "method": method,
         "train_anyway": train_anyway, "seed": seed,
     }  # fmt: skip
-    try:
-        request = ProbeRequest.model_validate(asked)
-    except ValidationError as error:
-        raise InputError(validation_sentence(error, "probe")) from None
+    request = request_of(ProbeRequest, asked, "probe")
     plan = request.plan(Surroundings(offline=session.offline, usd_per_hour=price))
     records = answer(session, plan)
     if session.json:
-        session.emit({"results": [result(record) for record in records]})
+        session.emit({"results": [result(record, ProbeValues) for record in records]})
     else:
         _show(session, records)
     fail_if_any_failed(records)
-
-
-def result(record: "Record") -> dict[str, Any]:
-    """A probe's record as the keys of `probe --json`; what a failed one does not know is null."""
-    from rlbench.core.record import ProbeValues
-
-    values = record.values if isinstance(record.values, ProbeValues) else None
-    fields = [name for name in ProbeValues.model_fields if name != "kind"]
-    found = values.to_json() if values is not None else dict.fromkeys(fields)
-    subject = record.subject
-    return {
-        "model": subject.name,
-        "mode": subject.mode,
-        **{name: found[name] for name in fields},
-        "task": subject.task,
-        "max_new_tokens": subject.max_new_tokens,
-        "phase_seconds": record.cost.phase_seconds if record.cost else None,
-        "provenance": record.provenance,
-        "status": record.status,
-        "detail": record.detail,
-        "source": record.source,
-    }
 
 
 def _show(session: Session, records: "Sequence[Record]") -> None:

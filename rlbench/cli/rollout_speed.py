@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlbench.cli.app import app
-from rlbench.cli.common import Session, command
+from rlbench.cli.common import Session, comma_list, command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,54 +57,27 @@ def rollout_speed(
     ] = None,
 ) -> None:
     """Measure generation speed on this device, or estimate that of another GPU."""
-    from pydantic import ValidationError
-
-    from rlbench.cli.common import validation_sentence
-    from rlbench.cli.measured import answer, fail_if_any_failed
-    from rlbench.errors import InputError
+    from rlbench.cli.measured import answer, fail_if_any_failed, request_of, result
+    from rlbench.core.record import RolloutValues
     from rlbench.plans.base import Surroundings
     from rlbench.plans.rollout import RolloutRequest
 
     asked: dict[str, Any] = {
-        "models": tuple(models or ()), "gpu": gpu, "engine": engine, "workload": workload, "prompts": prompts,
+        "models": comma_list(models or ()), "gpu": gpu, "engine": engine, "workload": workload, "prompts": prompts,
         "group_size": group_size, "prompt_len": prompt_len, "max_new_tokens": max_new_tokens,
         "mean_new_tokens": mean_new_tokens, "lengths": lengths, "concurrency": concurrency, "repeats": repeats,
         "mode": mode, "seed": seed,
     }  # fmt: skip
-    try:
-        request = RolloutRequest.model_validate(asked)
-    except ValidationError as error:
-        raise InputError(validation_sentence(error, "rollout-speed")) from None
+    request = request_of(RolloutRequest, asked, "rollout-speed")
     around = Surroundings(offline=session.offline, usd_per_hour=price)
     here = request.is_here()
     records = answer(session, request.plan(around)) if here else request.estimates(around)
     if session.json:
-        session.emit({"results": [result(record) for record in records]})
+        session.emit({"results": [result(record, RolloutValues) for record in records]})
     else:
         _show(session, records, price)
     if here:
         fail_if_any_failed(records)
-
-
-def result(record: "Record") -> dict[str, Any]:
-    """A rollout record as the keys of `rollout-speed --json`; what is not known is null."""
-    from rlbench.core.record import RolloutValues
-
-    values = record.values if isinstance(record.values, RolloutValues) else None
-    fields = [name for name in RolloutValues.model_fields if name != "kind"]
-    found = values.to_json() if values is not None else dict.fromkeys(fields)
-    subject = record.subject
-    return {
-        "model": subject.name,
-        "mode": subject.mode,
-        **{name: found[name] for name in fields},
-        "max_new_tokens": subject.max_new_tokens,
-        "phase_seconds": record.cost.phase_seconds if record.cost else None,
-        "provenance": record.provenance,
-        "status": record.status,
-        "detail": record.detail,
-        "source": record.source,
-    }
 
 
 def _show(session: Session, records: "Sequence[Record]", stated_price: float | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rlbench.cli.app import run
-from rlbench.cli.probe import result
+from rlbench.cli.measured import result
 from rlbench.core.record import BaseStatistics, ProbeValues, Record
 from rlbench.core.subject import Subject
 
@@ -55,14 +55,16 @@ def test_the_json_of_a_probe_has_the_contract_s_keys() -> None:
         base=base, steps=8, rollouts=256, gpu_seconds=300, usd=0.01, points_per_usd=3000, state="gain",
     )  # fmt: skip
     subject = Subject(model="m", card="smollm2-135m", mode="no_think", task="short-answer", max_new_tokens=24)
-    found = result(Record(subject=subject, provenance="measured", source="rlbench probe", values=values))
+    found = result(Record(subject=subject, provenance="measured", source="rlbench probe", values=values), ProbeValues)
     assert {
         "model", "mode", "task", "max_new_tokens", "gain", "ci_low", "ci_high", "p_gain_positive", "before", "after",
         "lenient", "steps", "rollouts", "gpu_seconds", "usd", "points_per_usd", "usd_per_point", "state", "gates",
         "provenance", "status", "source",
     } <= set(found)  # fmt: skip
     assert (found["model"], found["gain"], found["usd_per_point"]) == ("smollm2-135m", 30, None)
-    failed = result(Record(subject=subject, provenance="measured", source="x", status="failed", detail="no hub"))
+    failed = result(
+        Record(subject=subject, provenance="measured", source="x", status="failed", detail="no hub"), ProbeValues
+    )
     assert (failed["gain"], failed["status"], failed["detail"]) == (None, "failed", "no hub")
     assert set(failed) == set(found)
     json.dumps(found, allow_nan=False)
