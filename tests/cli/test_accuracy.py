@@ -69,7 +69,7 @@ def test_bad_input_is_one_sentence(
 def test_public_sets(tiny_model: Path, tmp_path: Path, shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--tasks", "math500,ifeval", "--data-dir", str(shared_data / "benchmarks"), "--limit", "2"]
     assert run(asked(tiny_model, tmp_path, *more)) == 0
-    first, second = json.loads(capsys.readouterr().out)["results"]
-    assert first["limited"]
-    assert first["n_prompts"] == 2
-    assert set(second["metrics"]) >= {"prompt_level_strict_acc", "inst_level_loose_acc"}
+    found = {result["task"]: result for result in json.loads(capsys.readouterr().out)["results"]}
+    assert found["math500"]["limited"]
+    assert found["math500"]["n_prompts"] == 2
+    assert set(found["ifeval"]["metrics"]) >= {"prompt_level_strict_acc", "inst_level_loose_acc"}
