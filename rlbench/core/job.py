@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rlbench.core.cost import Price
+from rlbench.core.regime import Regime
 from rlbench.core.subject import Subject
 from rlbench.core.value import Value
 from rlbench.core.workload import Workload
-
-Regime = Literal["mixed", "half-grads", "both-grads", "fp32", "bf16"]
 
 
 class MemoryCheck(Value):

@@ -20,7 +20,7 @@ from typing import Literal
 from pydantic import Field
 
 from rlbench.core.architecture import Architecture
-from rlbench.core.job import Regime
+from rlbench.core.regime import Regime
 from rlbench.core.value import Value
 
 Method = Literal["full", "lora", "inference"]

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rlbench.core.cost import Cost
-from rlbench.core.job import Job, Regime, Targets
+from rlbench.core.job import Job, Targets
+from rlbench.core.regime import Regime
 from rlbench.core.subject import Subject
 from rlbench.core.value import Value
 from rlbench.core.workload import Workload

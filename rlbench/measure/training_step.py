@@ -9,7 +9,7 @@ bf16        one bf16 copy, gradients freed after the step
 
 from typing import TYPE_CHECKING, Any
 
-from rlbench.core.job import Regime
+from rlbench.core.regime import Regime
 
 if TYPE_CHECKING:
     import torch

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from rlbench.catalogue import find_model, find_price
 from rlbench.core.card import ModelCard
-from rlbench.core.job import EngineSpec, Job, MemoryCheck, Regime, Targets
+from rlbench.core.job import EngineSpec, Job, MemoryCheck, Targets
 from rlbench.core.memory import Checkpointing, Setting, estimate
+from rlbench.core.regime import Regime
 from rlbench.core.subject import Subject
 from rlbench.core.value import Value
 from rlbench.errors import InputError
