@@ -82,6 +82,8 @@ def find_model(name: str, offline: bool = False) -> ModelCard:
         return _named_apart(card_of_folder(folder), files)
     if folder.is_file() or name.startswith((".", "/", "~")):
         raise InputError(f"there is no model folder {name}: name a folder with config.json, or a card.")
+    if "/" not in name:
+        raise UnknownName("model", name, files)
     by_hub_id = {card.hub_id.lower(): card for card in cards().values()}
     if name.lower() in by_hub_id:
         return by_hub_id[name.lower()]

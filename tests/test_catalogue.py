@@ -67,6 +67,14 @@ def test_a_near_miss_is_offered_what_it_missed() -> None:
         find_model("Qwen/Qwen3-4")
 
 
+def test_a_spoilt_card_stands_in_the_way_of_no_other_name() -> None:
+    Path("model_cards").mkdir()
+    Path("model_cards/spoilt.toml").write_text("name = 1")
+    assert find_model("qwen3-4b").name == "qwen3-4b"
+    with pytest.raises(UnknownName, match="did you mean qwen3-4b"):
+        find_model("qwen3-4bb")
+
+
 def test_the_users_cards_count_and_those_here_count_most(tmp_path: Path) -> None:
     at_home = tmp_path / "config" / "rlbench" / "model_cards"
     write_card(at_home, "mine")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rlbench.core.value import Value
 from rlbench.errors import InputError
@@ -15,9 +15,11 @@ _CLASS_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a config.json may leave out because the class in transformers fills it in with something unusual."""
 
-_QK_NORM: dict[str, Literal["head", "full"]] = {"qwen3": "head", "olmo2": "full"}
-_BUILDABLE = ("llama", "qwen2", "qwen3", "smollm3", "olmo", "olmo2", "mistral")
-"""Model types whose parameters transformers counts as `Architecture` does."""
+_QK_NORM: dict[str, Literal["head", "full"]] = {"qwen3": "head", "olmo2": "full", "olmo3": "full"}
+COUNTED = (
+    "llama", "mistral", "qwen2", "qwen3", "smollm3", "olmo", "olmo2", "olmo3", "phi3", "gemma", "granite",
+)  # fmt: skip
+"""Model types that `Architecture` counts exactly. Of others (opt, phi, gemma2, …) it would be wrong in silence."""
 
 _NOT_DENSE_TEXT = {
     "mixture of experts": ("num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"),
@@ -57,6 +59,13 @@ class Architecture(Value):
     norm: Literal["rms", "weightless"] = "rms"
     clip_qkv: float | None = None
     """Queries, keys and values are clipped to this (OLMo)."""
+
+    @field_validator("model_type")
+    @classmethod
+    def _can_be_counted(cls, kind: str) -> str:
+        if kind not in COUNTED:
+            raise ValueError(f"rlbench cannot count the parameters of '{kind}', only those of {', '.join(COUNTED)}")
+        return kind
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
@@ -119,14 +128,13 @@ class Architecture(Value):
     def from_config(cls, config: Mapping[str, Any], source: str) -> "Architecture":
         """The shape in a config.json, as transformers 4 and 5 write it.
 
-        A model type that rlbench does not know is taken for a dense decoder like Llama.
-
         Args:
             config: the parsed config.json.
             source: what the config belongs to, for the error.
 
         Raises:
-            InputError: it is no dense text decoder, or a figure is missing or contradicts another.
+            InputError: it is no dense text decoder of a type in `COUNTED`, or a figure is missing or
+                contradicts another.
         """
         kind = str(config.get("model_type", "unknown"))
         _refuse_other_kinds(config, kind, source)
@@ -155,12 +163,9 @@ class Architecture(Value):
             raise InputError(f"{source} contradicts itself: {_reason(error)}; name a model that is whole.") from None
 
     def to_config(self) -> dict[str, Any]:
-        """A config.json's content from which transformers builds this many parameters.
-
-        A model type that rlbench does not know is built as the Llama of its shape.
-        """
+        """A config.json's content from which transformers builds this many parameters."""
         config = {
-            "model_type": self.model_type if self.model_type in _BUILDABLE else "llama",
+            "model_type": self.model_type,
             "hidden_size": self.hidden_size,
             "num_hidden_layers": self.layers,
             "num_attention_heads": self.query_heads,
@@ -188,6 +193,11 @@ def _refuse_other_kinds(config: Mapping[str, Any], kind: str, source: str) -> No
                     f"{source} is a {what} ('{kind}', by its key '{key}'), which rlbench cannot count: "
                     "name a dense text decoder."
                 )
+    if kind not in COUNTED:
+        raise InputError(
+            f"{source} is of the type '{kind}', whose parameters rlbench cannot count: name a model of a type "
+            f"that it can ({', '.join(COUNTED)})."
+        )
 
 
 def _figure(config: Mapping[str, Any], key: str, source: str, default: int | None = None) -> int:

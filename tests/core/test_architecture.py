@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlbench.catalogue import cards
-from rlbench.core.architecture import Architecture
+from rlbench.core.architecture import COUNTED, Architecture
 from rlbench.errors import InputError
 
 KNOWN = {
@@ -130,11 +130,13 @@ def test_a_config_that_transformers_5_saved_reads_as_one_of_transformers_4(tiny_
     assert Architecture.from_config(saved, "new") == Architecture.from_config(old, "old")
 
 
-def test_an_unknown_model_type_is_taken_for_a_dense_decoder() -> None:
-    architecture = Architecture.from_config(config(model_type="brandnew"), "a test")
-    assert architecture.model_type == "brandnew"
-    assert architecture.to_config()["model_type"] == "llama"
-    assert built_by_transformers(architecture) == architecture.parameters
+def test_every_counted_model_type_is_counted_as_transformers_builds_it() -> None:
+    shapes = [
+        Architecture.from_config(config(model_type=kind, tie_word_embeddings=tied, head_dim=24), kind)
+        for kind in COUNTED
+        for tied in (True, False)
+    ]
+    assert [built_by_transformers(shape) for shape in shapes] == [shape.parameters for shape in shapes]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,8 @@ def test_an_unknown_model_type_is_taken_for_a_dense_decoder() -> None:
         ({"vision_config": {"depth": 2}}, "multimodal"),
         ({"text_config": {"hidden_size": 64}}, "multimodal"),
         ({"model_type": "mamba", "state_size": 16}, "state-space"),
+        ({"model_type": "opt"}, "of the type 'opt'"),
+        ({"model_type": "gemma2"}, "of the type 'gemma2'"),
         ({"hidden_size": None}, "lacks the field 'hidden_size'"),
         ({"num_hidden_layers": "two"}, "'num_hidden_layers'"),
         ({"vocab_size": 0}, "'vocab_size'"),
