@@ -1,6 +1,5 @@
 """The command line: options before the command, the commands, and every error as one sentence and an exit code."""
 
-import argparse
 import io
 import os
 import sys
@@ -143,12 +142,12 @@ def _kebab(argument: str) -> str:
 
 def _defaults(arguments: Sequence[str]) -> dict[str, Any]:
     """Options from the --config file, as typer wants them: by command, then by parameter."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--config", default=os.environ.get("RLBENCH_CONFIG"))
-    try:
-        path = parser.parse_known_args(list(arguments))[0].config
-    except argparse.ArgumentError:
-        return {}
+    path = os.environ.get("RLBENCH_CONFIG")
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        if argument == "--config":
+            path = following
+        elif argument.startswith("--config="):
+            path = argument.removeprefix("--config=")
     return _read_config(Path(path)) if path else {}
 
 

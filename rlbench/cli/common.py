@@ -36,8 +36,8 @@ class Session:
 
     @property
     def out(self) -> Console:
-        """For data. Nothing else is written to standard output."""
-        return _Out()
+        """For data, as it is: no `:emoji:` replaced, no numbers coloured. Nothing else goes to standard output."""
+        return _Out(emoji=False, highlight=False)
 
     @property
     def err(self) -> Console:
