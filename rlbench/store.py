@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from rlbench.core.job import Attempt, Job
 from rlbench.core.record import SCHEMA_VERSION, Record
-from rlbench.core.sample import Sample, SampleKey
+from rlbench.core.sample import Sample
 from rlbench.errors import StoreError
 
 if TYPE_CHECKING:
@@ -81,9 +81,6 @@ class JobFolder:
                     raise StoreError(
                         f"line {number} of {self.samples_path} is not a sample: remove that line and run again."
                     ) from error
-
-    def sample_keys(self) -> set[SampleKey]:
-        return {sample.key for sample in self.samples()}
 
     @contextmanager
     def appending(self) -> Iterator[Callable[[Sample], None]]:

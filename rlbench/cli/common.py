@@ -79,7 +79,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
         Annotated[bool, typer.Option("--offline", help="Do not look at any hub.")], False,
     ),
     "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")], False),
-    "verbose": (Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")], False),
+    "verbose": (Annotated[bool, typer.Option("--verbose", "-v", help="Name each job's folder and seconds.")], False),
     "json": (
         Annotated[bool, typer.Option("--json", help="Print one JSON document.")], False,
     ),

@@ -16,6 +16,7 @@ class Watch:
     def __init__(self, session: Session) -> None:
         """Show on the session's standard error; nothing when it is quiet."""
         self._console = session.err
+        self._verbose = session.verbose
         self._live = self._console.is_terminal and not session.quiet
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -56,3 +57,7 @@ class Watch:
         end = "already answered" if reused else f"{record.status} in {seconds:.0f} s"
         detail = f": {record.detail}" if record.detail and record.status != "ok" else ""
         self._console.print(f"{planned.label}: {end}{detail}", markup=False, highlight=False)
+        if self._verbose:
+            phases = record.cost.phase_seconds.items() if record.cost else ()
+            spent = ", ".join(f"{phase} {taken:.1f} s" for phase, taken in phases)
+            self._console.print(f"  {planned.job.key}: {spent or 'nothing ran'}", markup=False, highlight=False)

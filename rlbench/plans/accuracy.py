@@ -12,7 +12,7 @@ from rlbench.core.value import Value
 from rlbench.core.workload import Workload
 from rlbench.errors import HubError, UnknownName
 from rlbench.measure.accuracy.data import DATA_SETS, check_task, is_generated, locate, size, task_hash
-from rlbench.plans.base import Planned, Surroundings, this_device, versions_for
+from rlbench.plans.base import Planned, Surroundings, generated_cap, this_device, versions_for
 from rlbench.plans.forecast import of_generation
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 PROMPT_TOKENS = 100
 """Of a problem with its template, for forecasts: MATH-500's problems have a mean of 71 with Qwen3's tokenizer."""
-
-THINKING_ROOM = 1024
-"""Tokens added to a generated task's own cap where the model thinks before it answers."""
 
 
 class AccuracyRequest(Value):
@@ -128,8 +125,5 @@ def default_cap(card: "ModelCard", mode: Mode, task: str) -> int:
     """The cap when the user gives none: the card's, else the task's, leaving half of the context to the prompt."""
     spec = card.modes[mode]
     if is_generated(task):
-        from rlbench.grading.generated import generated_task
-
-        own = generated_task(task).max_new_tokens
-        return own + THINKING_ROOM if spec.think_close else own
+        return generated_cap(card, mode, task)
     return min(spec.max_new_tokens or DATA_SETS[task].max_new_tokens, card.context.native // 2)

@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from rlbench.core.card import ModelCard
 from rlbench.core.cost import Price
 from rlbench.core.job import Job, Targets
+from rlbench.core.subject import Mode
+from rlbench.grading.generated import generated_task
 from rlbench.measure.host import gpu_names, package_versions
+
+THINKING_ROOM = 1024
+"""Tokens added to a generated task's own cap where the model thinks before it answers."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,11 @@ def this_device() -> str:
         return "cpu"
     first = (visible or "0").split(",")[0].strip()
     return names[int(first)] if first.isdigit() and int(first) < len(names) else names[0]
+
+
+def generated_cap(card: ModelCard, mode: Mode, task: str) -> int:
+    """The cap of a generated task: its own, and room to think first where the mode thinks."""
+    return generated_task(task).max_new_tokens + (THINKING_ROOM if card.modes[mode].think_close else 0)
 
 
 def versions_for(*packages: str) -> dict[str, str]:

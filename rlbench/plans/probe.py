@@ -10,9 +10,9 @@ from rlbench.core.job import EngineSpec, GrpoProbe, Job, Targets
 from rlbench.core.subject import Mode, Sampling, Subject
 from rlbench.core.value import Value
 from rlbench.errors import InputError, UnknownName
-from rlbench.grading.generated import available, generate, generated_task, task_hash
+from rlbench.grading.generated import available, generate, task_hash
 from rlbench.measure.host import catalogue_name
-from rlbench.plans.base import Forecast, Planned, Surroundings, this_device, versions_for
+from rlbench.plans.base import Forecast, Planned, Surroundings, generated_cap, this_device, versions_for
 
 if TYPE_CHECKING:
     from rlbench.core.card import ModelCard
@@ -21,10 +21,6 @@ MICRO_BATCH = 4
 """Completions in one backward pass: the logits of 16 of smollm2-135m's took 5.8 GB, 4 cost no time (tried on a CPU)."""
 
 DEFAULT_POOL = 64
-
-THINKING_ROOM = 1024
-"""Tokens added to a task's own cap where the model thinks before it answers."""
-
 
 CPU_PARAMETERS = 134_515_008
 CPU_LOAD_SECONDS = 17.0
@@ -139,8 +135,7 @@ class ProbeRequest(Value):
         return self.mode
 
     def _cap(self, card: "ModelCard", mode: Mode) -> int:
-        own = generated_task(self.task).max_new_tokens
-        return self.max_new_tokens or (own + THINKING_ROOM if card.modes[mode].think_close else own)
+        return self.max_new_tokens or generated_cap(card, mode, self.task)
 
     def _settings(self, card: "ModelCard") -> GrpoProbe:
         return GrpoProbe(
